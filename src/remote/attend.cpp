@@ -1,5 +1,5 @@
-// The service's part in tending worker processes: deaths, time limits, and running tasks to be
-// ended. A body that runs in another process ends only with that process:
+// The service's part in tending worker processes: deaths, time limits, and running tasks that must
+// end. A body that runs in another process ends only with that process:
 //
 //   1. everything else that was posted to the worker is taken back, in the line's turn; if the
 //      task has ended by then, nothing more happens
@@ -7,15 +7,15 @@
 //      finds none that it may begin
 //   3. its death is confirmed, and the task completed (bury.cpp); a new worker takes its place
 //
-// A worker that serves several host processes is killed only if it serves this one. If not, it is
-// spared, and its line opened again: the task was over, or not begun.
+// A worker that serves several host processes is killed only while it serves this one. Otherwise it
+// is spared and its line is opened again, because the task was over or not begun.
 //
 // A worker may have overwritten the words by which it and the host tell each other of tasks and
 // ends. So as long as a line has tasks the service checks now and then whether it moves, and ends a
 // worker that no longer takes tasks. That needs no time limit, and costs posting tenders nothing.
 //
-// Time limits are checked now and then as long as it is not known when a task begins, which workers
-// do not tell; once all tasks with limits were seen running, when the first limit is over.
+// Workers do not tell when a task begins. So the service checks time limits now and then until it
+// has seen all tasks with limits running; from then on it looks when the first limit is over.
 #include "base/numbers.hpp"
 #include "remote/line_turn.hpp"
 
@@ -37,8 +37,8 @@ constexpr std::uint64_t tick_ns_max = 5'000'000;
 // to begin its task. A check of 64 lines takes 20 us.
 constexpr std::uint64_t patrol_ns = 500'000'000;
 
-// Kills the worker in its oldest task, unless that has ended; `is_lost`: or before it, as it takes
-// no tasks. In the line's turn.
+// Kills the worker in its oldest task, unless that task has ended. `is_lost`: the worker takes no
+// tasks, so it may be before its oldest one. In the line's turn.
 void kill_in_task(remote_crew& r, std::uint32_t worker, bool is_lost = false) noexcept {
   remote_line& line = r.lines[worker];
   LEV_DCHECK(line.turn.is_held() && line.posted != line.collected);
@@ -63,8 +63,8 @@ void check_time(remote_crew& r, std::uint32_t worker, std::uint64_t now) noexcep
   line.look_ns = 0;
   if (!line.is_limited(line.collected)) return;
   const bool was_begun = r.remote->was_begun(worker);
-  // The time begins once when the task is next, and once more when the worker says that it begins;
-  // in between it stands still while the worker starts, or serves another host.
+  // The task's time starts when the task is next, and anew when the worker says that it begins. In
+  // between it stands still while the worker starts or serves another host.
   const bool is_away = !was_begun && (r.remote->has_begun_none(worker) ||
                                       (r.shares_workers && r.remote->is_away(worker)));
   if (line.timed != line.collected + 1 || (was_begun && !line.timed_is_begun) || is_away) {
@@ -82,8 +82,8 @@ void check_time(remote_crew& r, std::uint32_t worker, std::uint64_t now) noexcep
   if (is_only && line.timed_is_begun) line.look_ns = due;
 }
 
-// Whether the worker may be in a task without an end that it was asked not to begin. If it is
-// asleep, or serves another host, it will see the request at some time.
+// Whether the worker may be in a task that it was asked not to begin and that has no end yet. A
+// worker that sleeps or serves another host has yet to see the request.
 bool may_be_in_it(remote_crew& r, std::uint32_t worker) noexcept {
   remote_line& line = r.lines[worker];
   if (r.remote->was_begun(worker) || r.remote->is_away(worker)) return true;
@@ -95,8 +95,8 @@ bool may_be_in_it(remote_crew& r, std::uint32_t worker) noexcept {
   return now - line.hushed_since_ns > hush_ns_max;
 }
 
-// Ends the tasks of a line that are to be ended: those that were not begun leave it, and for one
-// that was, its worker is killed. True: one of them still needs attention.
+// Ends the tasks of a line that must end: tasks that were not begun leave the line, and the worker
+// of one that was begun is killed. True: one of them still needs attention.
 bool end_in_line(remote_crew& r, std::uint32_t worker) noexcept {
   remote_line& line = r.lines[worker];
   bool is_one_left = false;
@@ -118,15 +118,15 @@ bool end_in_line(remote_crew& r, std::uint32_t worker) noexcept {
 }
 
 void end_tasks(remote_crew& r) noexcept {
-  // Pairs with end_running(): the tickets that say so are seen.
+  // Pairs with end_running(): this thread sees the tickets that ask for an end.
   if (r.is_ending.exchange(0, memory_order_acq_rel) == 0) return;
   bool is_one_left = false;
   for (std::uint32_t w = 0; w < r.e.workers; ++w) is_one_left |= end_in_line(r, w);
   if (is_one_left) r.is_ending.store(1, memory_order_relaxed);
 }
 
-// The worker served another host when it was to be killed: it has not begun the tasks that it was
-// asked before not to begin, and will not.
+// The worker served another host when this one wanted to kill it: it has not begun the tasks that
+// it was asked not to begin, and will not.
 void reopen(remote_crew& r, std::uint32_t worker) noexcept {
   remote_line& line = r.lines[worker];
   hold(line);
@@ -174,8 +174,8 @@ void patrol(remote_crew& r) noexcept {
   for (std::uint32_t w = 0; w < r.e.workers; ++w) goes_on |= patrol_line(r, w);
   if (goes_on) return;
   r.is_patrolled.store(0, memory_order_relaxed);
-  // Pairs with post_job(): a post that finds the patrol still there is seen here. (Without such a
-  // fence, with the next post.)
+  // Pairs with send_off(): a post that finds the patrol still on is seen here. (Where the kernel
+  // has no such fence, the next post starts the patrol.)
   real_env::heavy_fence();
   for (std::uint32_t w = 0; w < r.e.workers; ++w) {
     if (r.lines[w].load.load(memory_order_relaxed) != 0)
@@ -190,8 +190,8 @@ bool has_limits(remote_crew& r) noexcept {
 
 // When the service must look at limits again.
 std::uint64_t next_look(remote_crew& r) noexcept {
-  // Pairs with start_timing(): there a task is posted, and then the flag is read; here the other
-  // way round, so one of the two sees the other.
+  // Pairs with start_timing(), where a task is posted before the flag is read. Here the flag is
+  // cleared before the posts are read, so one of the two sees the other.
   r.is_timing.store(0, memory_order_seq_cst);
   std::uint64_t next = no_deadline;
   bool is_one_unknown = false;
@@ -236,7 +236,7 @@ void attend_all(remote_crew& r, participant& self) noexcept {
 
 bool remote_crew::end_running(bool all) noexcept {
   if (all) ends_all.store(1, memory_order_relaxed);
-  // Pairs with end_tasks(): publishes that the ticket says so.
+  // Pairs with end_tasks(): publishes the request in the ticket.
   is_ending.store(1, memory_order_release);
   remote->notify_service();
   return true;

@@ -1,5 +1,6 @@
-// After the death of a worker process: finished tasks are kept, tasks not begun go to others, and
-// the task it died in is run again, split, or reported; or it was to end, and has.
+// After the death of a worker process: its finished tasks are kept, and tasks that it has not begun
+// go to other workers. The task in which it died is run again, split or reported, unless that task
+// had to end anyway.
 #include "base/decimal.hpp"
 #include "remote/line_turn.hpp"
 #include "remote/strip.hpp"
@@ -18,9 +19,10 @@ namespace lev {
 
 namespace {
 
-constexpr std::uint64_t budget_ns = 5'000'000'000;  // deaths further apart than that are no loop
+// Deaths that are further apart than this are no loop; nor are late deaths beyond late_budget_ns.
+constexpr std::uint64_t budget_ns = 5'000'000'000;
+constexpr std::uint64_t late_budget_ns = 60'000'000'000;
 constexpr std::uint64_t shortage_ns_max = 1'000'000'000;
-constexpr std::uint64_t late_budget_ns = 60'000'000'000;  // nor late ones further apart than that
 
 // The index at which a piece of columns goes on.
 std::uint32_t first_index(remote_crew& r, std::uint32_t task) noexcept {
@@ -55,8 +57,8 @@ void describe_elements(remote_crew& r, std::uint32_t task, char* text, std::size
   }
 }
 
-// Whether an attempt may have changed what the next one would read: an argument that is read and
-// written where it is (staging::in_place).
+// Whether an attempt may have changed what the next one would read: it has an argument that is read
+// and written in place (staging::in_place).
 bool changes_its_inputs(remote_crew& r, std::uint32_t task) noexcept {
   for (unsigned i = 0; i < r.e.task_slots.at(task).argument_count; ++i) {
     const argument& a = r.e.task_slots.argument_at(task, i);
@@ -71,7 +73,7 @@ const char* why_given_up(remote_crew& r, std::uint32_t task, status code) noexce
   return "; not run again, as it may have changed its inout in place";
 }
 
-// Keeps what is to be told of a task's last death; `end` says what becomes of the task.
+// Keeps the report of a task's last death; `end` says what becomes of the task.
 void keep_report(remote_crew& r, std::uint32_t task, status code, std::uint32_t attempts,
                  const remote_death& d, const char* end) noexcept {
   char where[64];
@@ -113,11 +115,10 @@ std::uint32_t count_attempt(remote_crew& r, std::uint32_t task) noexcept {
   return ++history_of(r, task).attempts;
 }
 
-// Whether a task was next too often when its worker died; it was not begun, if the worker can be
-// believed. A body that hides its begin would be run again for ever: too many such deaths are no
-// coincidence. (Each worker may leave such a task once for a library it has not loaded.) The deaths
-// of a shared worker in tasks of other hosts are: those hosts may have any number of them; and so
-// are those of workers that were never ordered to work.
+// Whether too many workers have died while this task was next. Each said that it had not begun the
+// task, but a body that hides its begin would be run again for ever. (Each worker may leave a task
+// once for a library that it has not loaded.) Two kinds of deaths do not count: those of a shared
+// worker in tasks of other hosts, and those of workers that were never ordered to work.
 bool is_suspect(remote_crew& r, std::uint32_t task, const remote_death& d) noexcept {
   if (d.was_away || d.is_late || d.start_code != 0) return false;
   constexpr std::uint32_t coincidences_max = 8;
@@ -132,8 +133,8 @@ bool can_split(remote_crew& r, std::uint32_t task) noexcept {
          procedure_at(whole.procedure).info.dice == nullptr && task_items(whole) >= 2;
 }
 
-// Into the staged path with the order to be split: the pieces' own deaths find the element at
-// fault. The report is for the case that there are no tickets for them (post.cpp).
+// Sends the task to the staged path, which must split it: the deaths of workers in its pieces find
+// the element at fault. The report is used if there are no tickets for pieces (post.cpp).
 void split_victim(remote_crew& r, participant& self, std::uint32_t task, std::uint32_t attempts,
                   const remote_death& d) noexcept {
   slot& s = r.e.task_slots.at(task);
@@ -160,10 +161,10 @@ void judge(remote_crew& r, participant& self, std::uint32_t task, const remote_d
   fail_victim(r, self, task, status::poison, attempts, d);
 }
 
-// Whether workers die before they do anything. Workers killed by the host do not count, nor those
-// that served another host; those that have ended with their parent count as one. But one that had
-// all the time it could want to start, and hung, counts more; and those that the system could not
-// start, for a lack of something, do not count before that has lasted for a while.
+// Whether workers die before they do anything. Workers that the host killed or that served another
+// host do not count, and all that end with their parent count as one. A worker that hung as it
+// started counts more. A worker that the system could not start for a shortage counts only when the
+// shortage has lasted for a while.
 bool is_loop(remote_crew& r, const remote_death& d) noexcept {
   constexpr std::uint32_t late_max = 2;
   if (is_shortage(d.start_code)) {
@@ -191,8 +192,8 @@ bool is_loop(remote_crew& r, const remote_death& d) noexcept {
   return r.idle_deaths > r.settings().restarts_max;
 }
 
-// For a piece of columns whose worker has died: finished tasks are written back, and the rest
-// begins with the task in which it died. Before its room is freed.
+// Writes back the finished tasks of a piece of columns whose worker has died; the rest begins with
+// the task in which the worker died. Called before the piece's room is freed.
 void keep_done(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   engine& e = r.e;
   stop_at(e, j.task, r.remote->index_begun(worker));
@@ -205,8 +206,8 @@ void keep_done(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   history_of(r, j.task).attempts = 0;  // they belonged to another task
 }
 
-// Empties a dead worker's line of its tasks. Returns the one it died in, or no_slot. In the line's
-// turn.
+// Empties a dead worker's line. Returns the task in which the worker died, or no_slot. In the
+// line's turn.
 std::uint32_t empty_line(remote_crew& r, const remote_death& d, bool is_timed) noexcept {
   const std::uint32_t worker = d.worker;
   remote_line& line = r.lines[worker];
@@ -234,7 +235,7 @@ std::uint32_t empty_line(remote_crew& r, const remote_death& d, bool is_timed) n
   return victim;
 }
 
-// `why`: of a parent of workers that cannot be replaced.
+// `why`: why the workers' parent cannot be replaced; empty if the workers are at fault.
 void go_down(remote_crew& r, const remote_death& d, const char* why) noexcept {
   if (r.is_down.load(memory_order_relaxed) != 0) return;
   const char* what = "worker processes die as soon as they start; see what they print";
@@ -253,7 +254,7 @@ void go_down(remote_crew& r, const remote_death& d, const char* why) noexcept {
   r.is_down.store(1, memory_order_release);
 }
 
-// What the hook throws has no ticket to go to.
+// No ticket can take what the hook throws.
 void tell_death(engine& e, const death_hook& told, int worker, int how) noexcept {
   if (told.call == nullptr) return;
   try {
@@ -273,13 +274,13 @@ void bury(remote_crew& r, participant& self, const remote_death& d) noexcept {
   remote_line& line = r.lines[d.worker];
   hold(line);
   line.is_up = line.is_ending = false;
-  // The tasks that it had finished are completed when there is a worker again: a callback may wait
-  // for a task.
+  // Its finished tasks are completed when it has a successor, because a callback may wait for a
+  // task.
   keep_ends(r, d.worker);
   end_turn(line);
   if (d.was_there) tell_death(r.e, r.settings().on_death, static_cast<int>(d.worker), d.how);
   hold(line);
-  // Killed because it was silent: an attempt like others.
+  // A worker that was killed because it was silent has made an attempt, like others.
   const bool is_timed =
       d.was_ordered && line.is_limited(line.collected) && line.timed == line.collected + 1;
   const std::uint32_t victim = empty_line(r, d, is_timed);
@@ -293,7 +294,8 @@ void bury(remote_crew& r, participant& self, const remote_death& d) noexcept {
   } else {
     line.is_up = true;
   }
-  // Last of all, and nothing is tended before: code that runs then may wait for this task.
+  // The verdict comes last, and no line is tended before it: code that runs then may wait for this
+  // task.
   const bool was_begun = is_timed && line.timed_is_begun;
   end_turn(line);
   if (victim != no_slot) judge(r, self, victim, d, was_begun);

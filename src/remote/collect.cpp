@@ -1,5 +1,5 @@
-// Collects ends from the worker of a line, in the line's turn. All successful tasks are taken
-// together; any other end by itself.
+// Collects ends from the worker of a line, in the line's turn. The ends of successful tasks are
+// taken together, any other end by itself.
 #include "remote/line_turn.hpp"
 #include "remote/strip.hpp"
 #include "task/slice.hpp"
@@ -21,8 +21,8 @@ void trace_end(remote_crew& r, participant& stand_in, remote_line& line, const j
   stand_in.counters.busy_ns.add(now - begin);
 }
 
-// A task that the worker did not begin, as it was asked, goes to another worker, or is cancelled. A
-// worker that claims so without having been asked lies.
+// A task that the worker was asked not to begin, and did not, goes to another worker or is
+// cancelled. A worker that was not asked, and claims not to have begun its task, lies.
 bool is_returned(remote_crew& r, const job& j, bool was_asked, remote_end& how) noexcept {
   if (how.result != status::cancelled) return false;
   if (!was_asked) how.result = status::task_failed;
@@ -126,8 +126,8 @@ bool collect_written(remote_crew& r, std::uint32_t worker, ending& over) noexcep
 
 namespace {
 
-// For the grain of the next task of the procedure, as execute_timed() does. What a worker says is
-// an estimate like any: a lie costs time.
+// Notes the time of the task for the grain of the procedure's next one, as execute_timed() does.
+// The worker's word is an estimate like any other: a lie costs time.
 [[gnu::noinline]] void note_spent(remote_crew& r, std::uint32_t worker, std::uint32_t n,
                                   const job& j) noexcept {
   const std::uint64_t items = items_of(std::span(j.views, j.argument_count));
@@ -137,7 +137,7 @@ namespace {
 }
 
 // Takes the ends of `count` tasks that succeeded, and completes those with nothing to notify. The
-// first other one is kept, and those behind it are left for another turn.
+// first other one is kept in `over`, and those behind it are left for another turn.
 void collect_successes(remote_crew& r, participant& self, std::uint32_t worker, std::uint32_t count,
                        ending& over, taken_ends& found) noexcept {
   remote_line& line = r.lines[worker];
@@ -160,7 +160,7 @@ void collect_successes(remote_crew& r, participant& self, std::uint32_t worker, 
   shorten(line, taken);
 }
 
-// An end of another kind; or one of any kind that a dead worker has left.
+// Takes an end of another kind, or one of any kind that a dead worker has left.
 void end_other(remote_crew& r, participant& self, ending& over, taken_ends& found) noexcept {
   if (!is_there(over)) {
     found.is_one_back = true;

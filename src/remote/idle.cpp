@@ -13,8 +13,8 @@ namespace lev {
 
 namespace {
 
-// The wait of a participant, or an end to be taken meanwhile. A sleeping host wants to be told of
-// ends; meanwhile it watches none, and workers tell the service.
+// What a participant waits for, or an end that it could take. A host that sleeps watches no line:
+// it asks to be told, and workers tell the service.
 class or_an_end final : public awaited {
  public:
   or_an_end(remote_crew& r, const participant& self, awaited& own, bool is_patient) noexcept
@@ -38,7 +38,7 @@ class or_an_end final : public awaited {
   bool is_patient_;
 };
 
-// A participant that finds work at its first look, and has done none since it last did, waits for
+// A participant that finds work again at its first look, and has completed nothing since, waits for
 // the holder of a line's turn.
 void wait_for_turn(const participant& self, tender& own) noexcept {
   const std::uint64_t completed = self.counters.completed.read();
@@ -62,7 +62,7 @@ bool spin(remote_crew& r, const participant& self, awaited& what, std::uint64_t 
   return false;
 }
 
-// Polls on, and offers the core meanwhile. False: it is time to sleep.
+// Polls on, and offers the core between looks. False: it is time to sleep.
 bool linger(remote_crew& r, participant& self, awaited& what, std::uint64_t span_ns,
             std::uint64_t deadline_ns) noexcept {
   lingerer& own = r.tender_of(self).linger;
@@ -110,8 +110,8 @@ void sleep(remote_crew& r, participant& self, awaited& what, std::uint64_t deadl
 }
 
 // A serving participant is counted as a watcher once: a callback that waits does so on top of
-// another wait, and must not sleep while that one is counted. Ends that came meanwhile were not
-// told to the service: the participant looks once more when it has stopped.
+// another wait, and must not sleep while that one is counted. The service was not told of ends that
+// came meanwhile, so the participant looks once more when it has stopped.
 class watching {
  public:
   watching(remote_crew& r, participant& self) noexcept
@@ -119,7 +119,7 @@ class watching {
     if (!was_watching_) crew_.remote->watch();
   }
   ~watching() {
-    own_.is_watching = was_watching_;  // the callback of such an end may wait, too
+    own_.is_watching = was_watching_;  // before tend_all(): a callback may wait, too
     if (!was_watching_) {
       crew_.remote->unwatch();
       if (has_remote_work(crew_)) tend_all(crew_, self_);
@@ -172,7 +172,7 @@ bool remote_crew::is_under_way() const noexcept {
   return tasks != 0;
 }
 
-// Ends that came before were not told to the service.
+// The service was not told of ends that came before.
 bool remote_crew::pause_watch(const participant& p) noexcept {
   if (!std::exchange(tender_of(p).is_watching, false)) return false;
   remote->unwatch();
@@ -185,13 +185,13 @@ void remote_crew::resume_watch(const participant& p) noexcept {
   remote->watch();
 }
 
-// A callback waits like a host: no task runs here, so none is below it. A callback that waits for
-// room gives up when nothing is on its way to or from a worker.
+// A callback waits like a host, because no task runs here below it. If it waits for room, it gives
+// up when nothing is on its way to or from a worker.
 bool remote_crew::await(participant& self, awaited& what, std::uint64_t deadline_ns,
                         wait_policy how, giving_up when) noexcept {
   constexpr std::uint64_t patience_ns = 10'000'000;
   tender_of(self).nap.begin_wait();
-  // Tasks that have ended by now need only a look.
+  // Tasks that have ended by now need no wait.
   if (self.running == nullptr && !is_service(self) && !tender_of(self).is_tending) {
     tell_ends(e, self);
     tend_all(*this, self);

@@ -1,6 +1,6 @@
-// line_turn: the steps in the turn of a remote worker's line (remote_line.hpp), for tenders
-// (tend.cpp, collect.cpp, post.cpp), for the service that keeps the time and ends tasks
-// (attend.cpp), and after a death (bury.cpp).
+// line_turn: the steps in the turn of a remote worker's line (remote_line.hpp). Tenders take them
+// (tend.cpp, collect.cpp, post.cpp), the service when it checks time limits and ends tasks
+// (attend.cpp), and the burial of a worker (bury.cpp).
 #ifndef LEVERET_REMOTE_LINE_TURN_HPP
 #define LEVERET_REMOTE_LINE_TURN_HPP
 
@@ -16,7 +16,7 @@ inline void hold(remote_line& line) noexcept {
   while (!line.turn.try_hold()) real_env::pause();
 }
 
-// The turn may have been requested meanwhile: the other thread left it to us.
+// True: another thread asked for the turn meanwhile, and has left its work to the caller.
 inline bool end_turn(remote_line& line) noexcept {
   return line.turn.end_hold();
 }
@@ -28,27 +28,28 @@ inline void free_room(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   if ((j.flags & task_staged) != 0) release_room(r.e, r.e.people[worker], j);
 }
 
-// Keeps what is to be told of a task that has failed.
+// Keeps the message of a task that has failed.
 inline void keep_text(remote_crew& r, const job& j, const char* text) noexcept try {
   if (text[0] == 0) return;
   r.e.task_slots.extra(j.task).exception = std::make_exception_ptr(error(j.result, -1, text));
 } catch (...) {  // no memory for the text: the status says enough
 }
 
-// ask_back() asks a worker not to begin a task, perhaps not for the first time. It returns the task
-// if it is certain that the worker will not: the task has then left the line, and is the caller's.
-// If not (no_slot), its end will tell. take_back() puts it into the ready queue, now (true) or
-// then.
+// ask_back() asks a worker not to begin a task; it may have been asked before. If the worker is
+// certain not to begin it, the task leaves the line, and ask_back() hands it to the caller.
+// Otherwise it returns no_slot, and the task's end will tell. take_back() also puts the task into
+// the ready queue: at once (true), or when its end comes.
 std::uint32_t ask_back(remote_crew& r, std::uint32_t worker, std::uint32_t n) noexcept;
 bool take_back(remote_crew& r, std::uint32_t worker, std::uint32_t n) noexcept;
 
 // The state of the task that a ticket may name: the one in the line, or the whole of which it is a
-// piece. Both keep their slots as long as the task is there: so the request was for this task.
+// piece. Both keep their slots while the task is in the line, so a request in the word is for this
+// task.
 inline std::uint64_t word_of_whole(remote_crew& r, const job& j) noexcept {
   return r.e.task_slots.at((j.flags & task_is_piece) != 0 ? j.parent : j.task).state.word();
 }
 
-// Whether the task is to end though it runs.
+// Whether the task must end even if it runs.
 inline bool is_to_end(remote_crew& r, const job& j) noexcept {
   if (r.ends_all.load(memory_order_relaxed) != 0) return true;
   const std::uint64_t w = word_of_whole(r, j);
@@ -56,8 +57,8 @@ inline bool is_to_end(remote_crew& r, const job& j) noexcept {
          state_bits::phase(w) == state_bits::live;
 }
 
-// The limits that the task, or the whole of which it is a piece, has besides the runtime's; null:
-// none.
+// The limits of its own that the task, or the whole of which it is a piece, was given; null: only
+// the runtime's hold.
 inline const slot_extra* limits_of(remote_crew& r, std::uint32_t task) noexcept {
   if (r.least_limit_ns.load(memory_order_relaxed) == no_deadline) return nullptr;
   const slot& s = r.e.task_slots.at(task);
@@ -86,10 +87,10 @@ inline bool is_unwanted(remote_crew& r, const job& j) noexcept {
   return (w & state_bits::cancel_asked) != 0 && state_bits::phase(w) == state_bits::live;
 }
 
-// How many more tasks a line of `load` should have. With one worker, as many as it takes. With
-// more, the running one, and its share of the ready tasks, so that none is stuck behind a long one
-// while another worker is idle: as if they were taken one by one, as long as a line has no more
-// than are ready for each. Filters want as few as possible: tasks in a line cannot be reordered.
+// How many more tasks a line of `load` should have. An only worker gets as many as its line takes.
+// One of several gets a task to run and its share of the ready tasks, so that no task is stuck
+// behind a long one while another worker is idle. Under filters a line gets as few as possible,
+// because tasks in a line cannot be reordered.
 inline std::uint32_t room_for(remote_crew& r, std::uint32_t load) noexcept {
   const engine& e = r.e;
   if (load >= e.depth) return 0;
@@ -108,28 +109,27 @@ inline bool is_away(remote_crew& r, std::uint32_t worker) noexcept {
   return r.shares_workers && r.remote->is_away(worker);
 }
 
-// fill_line() posts ready tasks while the line has room, as many at once as it takes. In the line's
-// turn. A task that must no longer run ends here (`over`), and the turn with it. True: it has
-// posted.
+// fill_line() posts as many ready tasks as the line has room for. In the line's turn. If a task
+// must no longer run, its end is left in `over`, and nothing more is posted. True: it has posted.
 bool fill_line(remote_crew& r, std::uint32_t worker, ending& over) noexcept;
 
-// The ends that collect_ends() has taken: one that had nothing to notify and is complete; one that
-// goes back to the queue.
+// What collect_ends() has found: a task that had nothing to notify and is complete; a task that
+// went back to the queue.
 struct taken_ends {
   bool is_one_told = false;
   bool is_one_back = false;
 };
 // collect_ends() takes the ends that are there, and completes those with nothing to notify, which
-// takes no longer than leaving them for another turn. The first other one is kept in `over`: user
-// code may run when it is told, and may wait for any other, so the turn must be over.
+// takes no longer than leaving them for another turn. The first other one is kept in `over` until
+// the turn has ended, because user code may run when it is told, and may wait for any other task.
 taken_ends collect_ends(remote_crew& r, participant& self, std::uint32_t worker,
                         ending& over) noexcept;
 // collect_written() takes the oldest end that the worker has written, of whatever kind, if there is
 // one. False: there is none.
 bool collect_written(remote_crew& r, std::uint32_t worker, ending& over) noexcept;
 
-// leave_ended() is for a task that was to end, and has left the line: tend() completes it. In the
-// line's turn.
+// leave_ended() leaves the end of a task that had to end, and is no longer in the line, for tend()
+// to complete. In the line's turn.
 void leave_ended(remote_crew& r, remote_line& line, std::uint32_t task) noexcept;
 
 // bury() decides what becomes of the tasks of a dead worker. The service calls it.

@@ -1,12 +1,13 @@
 // napper: how a host sleeps that waits for one task while workers are busy on every core. A host
 // that is told of each end costs a core some 18 us each time, for the worker's bell, the service
-// and itself; one that polls costs a core. So it naps: it is told when a line runs low, wakes up by
-// itself when the nap is over, and takes all ends that have come. If these are few the tasks are
-// long, and naps become longer; a host whose naps are as long as they may be is told of each end.
+// and itself; one that polls costs a core. So it naps: it is told when a line runs low, wakes by
+// itself when the nap is over, and takes all ends that have come. If these are few, the tasks are
+// long, and naps become longer. A host whose naps are as long as they may be is told of each end
+// instead.
 //
-// An end may be told up to one nap late; no worker runs out of tasks by that. (64 tasks of 32 us on
-// 2 workers and 2 cores took 1.3 times the ideal, 1.6 with a host that was told of each end, 2.1
-// with one that polled; an EPYC of 2026-11-26.)
+// An end may be told up to one nap late; no worker runs out of tasks because of that. (64 tasks of
+// 32 us on 2 workers and 2 cores took 1.3 times the ideal, 1.6 with a host that was told of each
+// end, 2.1 with one that polled; an EPYC of 2026-11-26.)
 //
 // It belongs to one thread; it reads no clock.
 #ifndef LEVERET_REMOTE_NAP_HPP
@@ -34,8 +35,8 @@ class napper {
     has_napped_ = false;
     return span_ns_;
   }
-  // begin_nap() is called when the nap begins, with that number: what was waited for may come
-  // sooner, and there is no nap.
+  // begin_nap() is called with that number when a nap begins: there is none if the awaited task
+  // ends first.
   void begin_nap(std::uint64_t ends) noexcept {
     has_napped_ = true;
     ends_before_ = ends;

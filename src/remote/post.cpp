@@ -1,5 +1,5 @@
-// Posting: ready tasks go to the worker of a line, in the line's turn. Tasks that travel at the
-// same time are written one by one, and sent off together.
+// Posts ready tasks to the worker of a line, in the line's turn. Tasks that travel at the same time
+// are written one by one and sent off together.
 #include "remote/line_turn.hpp"
 #include "remote/strip.hpp"
 #include "worker/complete.hpp"
@@ -17,8 +17,8 @@ namespace {
 status refused(remote_crew& r, const job& j) noexcept {
   if (r.is_down.load(memory_order_relaxed) != 0) return status::pool_down;
   if (is_cancelled(r.e, j)) return status::cancelled;
-  // It was to be split, to find the element that kills its worker, and no tickets were free for the
-  // pieces.
+  // Such a task had to be split to find the element that kills its worker, and no tickets were free
+  // for the pieces.
   const slot_extra& extra = r.e.task_slots.extra(j.task);
   const bool is_poison = (j.flags & task_too_big) != 0 &&
                          extra.attempts >= attempts_max_of(r, j.task) &&
@@ -38,8 +38,8 @@ void start_timing(remote_crew& r) noexcept {
   if (r.is_patrolled.exchange(1, memory_order_relaxed) == 0) r.remote->notify_service();
 }
 
-// The attempt at the task, from 1. As long as no task of the runtime was run again, nothing is
-// looked up.
+// The number of the attempt at the task, from 1. Nothing is looked up until some task of the
+// runtime has been run again.
 std::uint16_t attempt_of(remote_crew& r, const job& j) noexcept {
   if (r.has_rerun.load(memory_order_relaxed) == 0) return 1;
   const slot_extra& extra = r.e.task_slots.extra(j.task);
@@ -61,7 +61,7 @@ void note_limit(remote_crew& r, remote_line& line, std::uint32_t n,
 
 enum class prepared { good, ended, without_room };
 
-// For a task that is larger than the store: a part of it that fits.
+// Stages a part that fits of a task that is larger than the store.
 prepared stage_strip(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   if (!cut_strip(r, j)) {
     j.result = status::out_of_memory;
@@ -74,8 +74,8 @@ prepared stage_strip(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   return stage(r.e, r.e.people[worker], j, false) ? prepared::good : prepared::without_room;
 }
 
-// A task that is larger than the store, as there were no tickets to split it, gets shared memory,
-// or goes in parts if its worker cannot write there.
+// Stages a task. One that is larger than the store, because there were no tickets to split it, gets
+// shared memory, or travels in parts if its worker cannot write there.
 prepared stage_job(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   const bool is_too_big = (j.flags & task_too_big) != 0;
   if (is_too_big && r.settings().isolation == isolation::confined) return stage_strip(r, worker, j);
@@ -85,8 +85,8 @@ prepared stage_job(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   return prepared::ended;
 }
 
-// Prepares job `n` of a line, if the store has room for it. It is written for the worker, which
-// does not see it yet.
+// Writes job `n` of a line for the worker, if the store has room for it. The worker does not see it
+// yet.
 [[gnu::always_inline]] inline prepared write_down(remote_crew& r, std::uint32_t worker,
                                                   remote_line& line, std::uint32_t n,
                                                   job& j) noexcept {
@@ -104,7 +104,7 @@ prepared stage_job(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   return prepared::good;
 }
 
-// The same for a task that perhaps must not run any more.
+// Writes down a task that may have been cancelled or given up.
 prepared prepare(remote_crew& r, std::uint32_t worker, std::uint32_t n,
                  std::uint32_t task) noexcept {
   remote_line& line = r.lines[worker];
@@ -124,7 +124,7 @@ prepared prepare(remote_crew& r, std::uint32_t worker, std::uint32_t n,
   remote_line& line = r.lines[worker];
   LEV_DCHECK(line.turn.is_held() && line.is_up && count != 0);
   line.posted += count;
-  // Before an end can be there.
+  // The load must be right before an end can be there.
   line.load.store(line.posted - line.collected, memory_order_relaxed);
   line.note_spare();
   r.remote->post(worker, count);
@@ -172,10 +172,10 @@ bool fill_line(remote_crew& r, std::uint32_t worker, ending& over) noexcept {
   return good != 0;
 }
 
-// Straight to a worker, if no other task is ready before this one. It polls for no end: waiters do,
-// and submitters that find the line full, or the service, as a worker with nothing to do rings.
-// (While tasks are traced the times of ends are noted as they are taken, so they are taken soon.)
-// False: it must be queued.
+// Posts a task to a worker without a queue, if no other task is ready before it. It polls for no
+// end: waiters do, and submitters that find the line full, and the service when a worker with
+// nothing to do has rung. (A traced end gets its time when it is taken, so traced tasks are queued,
+// and their ends are polled for.) False: the task must be queued.
 static bool send_straight(remote_crew& r, participant& self, std::uint32_t task) noexcept {
   engine& e = r.e;
   if (r.tender_of(self).is_tending || self.comes_back || e.sched.has_waiting() ||
@@ -189,7 +189,7 @@ static bool send_straight(remote_crew& r, participant& self, std::uint32_t task)
                            line.posted - line.collected < e.depth;
     ending over = no_ending;
     if (has_place) {
-      // Only its submitter knows of it: it was not cancelled.
+      // Only its submitter knows of the task, so it was not cancelled.
       job& j = line.job_at(line.posted);
       load_job(e, j, task);
       const prepared how = write_down(r, w, line, line.posted, j);
@@ -219,7 +219,7 @@ void remote_crew::send(participant& self, std::uint32_t task) noexcept {
   queued(self);
 }
 
-// Posts ready tasks, and takes no ends: for a callback, which is itself the end of a task, and may
+// Posts ready tasks and takes no ends, for a callback: it is part of a task's end itself, and may
 // take long.
 static void send_ready(remote_crew& r) noexcept {
   for (std::uint32_t w = 0; w < r.e.workers && !r.e.sched.ready().first().looks_empty(); ++w) {
@@ -229,13 +229,13 @@ static void send_ready(remote_crew& r) noexcept {
     hold(line);
     fill_line(r, w, over);
     if (is_there(over)) line.leave(over);
-    // The thread that asked meanwhile may be gone; there may be ends.
+    // The thread that asked for the turn may be gone, and may have left ends.
     if (end_turn(line)) r.remote->notify_service();
   }
 }
 
-// The participant that has queued a task sends it off, if a worker has room: at once in a callback,
-// or below one; otherwise when it has finished telling or tending.
+// The participant that has queued a task sends it off if a worker has room: at once in or below a
+// callback, otherwise when it has finished telling or tending.
 void remote_crew::queued(participant& self) noexcept {
   if (self.running != nullptr || self.comes_back) {
     send_ready(*this);

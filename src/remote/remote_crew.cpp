@@ -68,7 +68,7 @@ bool remote_crew::open() {
     LEV_ASSERT(stand_in.store != nullptr && stand_in.is_worker);
   }
   shares_workers = settings().pool != nullptr;
-  // No participant looks for tasks, and the service counts as a sleeper: so every ring is heard.
+  // No participant spins, and the service always counts as a sleeper: so every ring reaches it.
   e.bell.start_spinning();
   e.bell.start_sleeping(e.workers);
   return true;
@@ -103,7 +103,7 @@ bool remote_crew::can_do_plainly(procedure_id id) noexcept {
   return is_down.load(memory_order_relaxed) == 0 && remote->can_run(id) == nullptr;
 }
 
-// Kept where only threads look that find that some task has limits of its own.
+// The limits are kept in slot_extra, which is read only once some task has limits of its own.
 void remote_crew::limit(std::uint32_t task, std::uint64_t task_ns_max,
                         std::uint32_t max_attempts) noexcept {
   slot_extra& extra = e.task_slots.extra(task);

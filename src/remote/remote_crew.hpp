@@ -1,7 +1,7 @@
 // remote_crew: workers in other processes, and the pipeline that serves them. Everything but the
-// body is done by whichever host thread is in the runtime: one that submits, one that waits, or,
-// when there is none, the service. So a round trip costs only the two necessary line transfers, and
-// no host thread runs unnecessarily.
+// body is done by a host thread that is in the runtime: one that submits, one that waits, or else
+// the service. So a round trip costs only the two necessary line transfers, and no host thread runs
+// unnecessarily.
 //
 //   take         a task from the ready queue
 //   stage        copy its inputs to the worker's local store
@@ -9,9 +9,9 @@
 //   write_back   collect its end, copy its outputs to the caller's memory
 //   complete     as everywhere
 //
-// When a worker has nothing to do and nothing is ready, tasks that another worker has not begun are
-// taken back from its line (level()): so none waits behind a long or endless one while a worker
-// idles. A worker that runs out of tasks rings if there is no watcher, so none is needed.
+// When a worker has nothing to do and no task is ready, level() takes back tasks that another
+// worker has not begun: so no task waits behind a long or endless one while a worker idles. A
+// worker that runs out of tasks rings if there is no watcher, so a watcher is not needed.
 //
 // A task whose worker died is run again: nothing outside the worker's store has changed, and the
 // store's next user starts anew (docs/reference/promises.md, I1 and I2; the proof is in
@@ -82,9 +82,9 @@ class remote_crew final : public crew {
   std::unique_ptr<tender[]> tenders;     // one for each participant
   std::uint32_t idle_deaths = 0;  // for the service: workers in a row that died without a task
   std::uint64_t first_idle_death_ns = 0;
-  std::uint32_t late_deaths = 0;  // and such that hung as they started
+  std::uint32_t late_deaths = 0;  // for the service: workers in a row that hung as they started
   std::uint64_t late_death_ns = 0;
-  std::uint64_t first_shortage_ns = 0;  // in a row of workers that could not be started
+  std::uint64_t first_shortage_ns = 0;  // of workers in a row that could not be started
   std::uint64_t last_shortage_ns = 0;
   // Written by the service, read by submitters and tenders: 1 once worker processes cannot be kept
   // alive. Publishes why.
@@ -107,9 +107,9 @@ class remote_crew final : public crew {
   // asked for; no_deadline until one has asked for limits of its own. Publishes nothing.
   atomic<std::uint64_t> least_limit_ns{no_deadline};
   // Written by callers that end a task, and by the service; read by the service: 1 when a line may
-  // have a task that is to be ended. Publishes that its ticket says so.
+  // have a task that must end. Publishes the request in its ticket.
   atomic<std::uint32_t> is_ending{0};
-  // Written by close(), read by the service: 1 when tasks that run in other processes are to end.
+  // Written by close(), read by the service: 1 when tasks that run in other processes must end.
   // Publishes nothing: is_ending does.
   atomic<std::uint32_t> ends_all{0};
 };
@@ -117,8 +117,8 @@ class remote_crew final : public crew {
 // tend() moves every line on as far as possible; false when there was nothing to do.
 bool tend(remote_crew& r, participant& self) noexcept;
 
-// tend_all() does that until there is nothing to do, and tells of what it has completed: for
-// callers that leave the runtime then.
+// tend_all() tends until there is nothing to do, and tells of what it has completed: for callers
+// that leave the runtime afterwards.
 void tend_all(remote_crew& r, participant& self) noexcept;
 
 // has_remote_work() tells whether tend() would find something.

@@ -15,8 +15,8 @@ constexpr std::uint32_t line_jobs_max = 16;
 static_assert((line_jobs_max & (line_jobs_max - 1)) == 0);  // numbers of jobs wrap at 2^32
 static_assert(line_jobs_max <= 32);                         // bits of remote_line::asked
 
-// Between the turn and complete() there may be a task that is over: user code may run there, and
-// may wait.
+// An ending is kept from the turn of a line until complete(), where user code may run and may wait;
+// no_ending where there is none.
 constexpr ending no_ending{no_slot, 0, 0, status::ok, 0};
 constexpr bool is_there(const ending& over) noexcept {
   return over.task != no_slot;
@@ -27,14 +27,14 @@ struct alignas(line_pair_bytes) remote_line {
   pass_lock<> turn;
   std::uint32_t posted = 0;     // tasks sent, ever
   std::uint32_t collected = 0;  // tasks that came back, ever
-  // One bit a job: the worker was asked not to begin it. Either it was certain at once that the
-  // worker will not, and the task has left the line: job::task is no_slot. Or the end tells.
+  // One bit a job: the worker was asked not to begin it. If it was certain at once that the worker
+  // will not, the task has left the line, and job::task is no_slot. If not, the end will tell.
   std::uint32_t asked = 0;
   bool is_up = true;  // false from a worker's death, or the order to kill it, to its successor
-  // The worker is to be killed in its oldest task, and its death, or the report that it was spared,
-  // is still to come.
+  // The worker has been ordered killed in its oldest task; the report of its death, or that it was
+  // spared, is still to come.
   bool is_ending = false;
-  // Time limits: of each job, as long as its bit is set.
+  // The time limit of each job whose bit is set.
   std::uint32_t limited = 0;
   std::uint64_t limit_ns[line_jobs_max] = {};
   // Which task is timed, whether it was seen running, and since when.
@@ -62,12 +62,13 @@ struct alignas(line_pair_bytes) remote_line {
   // for the next task, until an end frees some. Publishes nothing.
   atomic<std::uint32_t> is_full{0};
   // Written by the turn's holder, read by tenders that look for work for an idle worker: twice the
-  // tasks behind the oldest that the worker was not asked to leave, plus 1 if the oldest is such a
-  // task. Publishes nothing.
+  // number of tasks, behind the oldest, that the worker was not asked to leave; plus 1 if the
+  // oldest can be asked for. Publishes nothing.
   atomic<std::uint32_t> spare{0};
-  // Written by the turn's holder, read by tenders that look for ends: how many are in left_ends, of
-  // tasks that have left the line: a dead worker had finished them, or they were to end. Nothing is
-  // posted until all are taken, so there is room for all of the line's tasks. Publishes nothing.
+  // Written by the turn's holder, read by tenders that look for ends: how many ends are in
+  // left_ends: those of tasks that a dead worker had finished, and of tasks that had to end.
+  // Nothing is posted until all are taken, so there is room for all of the line's tasks. Publishes
+  // nothing.
   atomic<std::uint32_t> left{0};
   ending left_ends[line_jobs_max];
   job jobs[line_jobs_max];
@@ -90,20 +91,21 @@ struct alignas(line_pair_bytes) remote_line {
     }
     const auto unasked = posted - collected - static_cast<std::uint32_t>(std::popcount(asked));
     const std::uint32_t behind = unasked - (is_empty || was_asked(collected) ? 0 : 1);
-    // Includes a task that was asked for: if that was not certain, it can be asked for once more.
+    // The oldest counts even if the worker was asked to leave it: if that was not certain, it can
+    // be asked for once more.
     const std::uint32_t oldest = is_empty || job_at(collected).task == no_slot ? 0 : 1;
     spare.store(behind * 2 + oldest, memory_order_relaxed);
   }
-  // leave() puts the end of a task that was in the line where the next tender takes it: one after
-  // the other, as the callback of each may wait for any of the others.
+  // leave() keeps the end of a task that was in the line for the next tender. Tenders take such
+  // ends one by one, because the callback of each may wait for any of the others.
   void leave(const ending& over) noexcept {
     const std::uint32_t before = left.load(memory_order_relaxed);
     LEV_DCHECK(turn.is_held() && is_there(over) && before < line_jobs_max);
     left_ends[before] = over;
     left.store(before + 1, memory_order_relaxed);
   }
-  // How many tasks another worker could run, as far as is known. The oldest is with the worker,
-  // unless that is away.
+  // How many tasks another worker could run, as far as is known. The worker is at the oldest,
+  // unless it is away.
   std::uint32_t spare_tasks(bool is_away) const noexcept {
     const std::uint32_t now = spare.load(memory_order_relaxed);
     return now / 2 + (is_away ? now % 2 : 0);

@@ -9,8 +9,8 @@
 
 namespace lev {
 
-// What is known of the task's attempts. Kept with the slot's generation: another task starts at 0
-// without being cleared.
+// What is known of the task's attempts. It is kept with the slot's generation, so that the slot's
+// next task starts at 0.
 inline slot_extra& history_of(remote_crew& r, std::uint32_t task) noexcept {
   slot_extra& extra = r.e.task_slots.extra(task);
   const std::uint32_t generation = r.e.task_slots.at(task).state.generation();
@@ -29,15 +29,15 @@ inline std::uint64_t items_gone(remote_crew& r, std::uint32_t task) noexcept {
   return is_told ? extra.items_gone : 0;
 }
 
-// cut_strip() narrows a job that was loaded to a first part that fits the store. False: it cannot
-// be cut in order.
+// cut_strip() narrows a loaded job to a first part that fits the store. False: it cannot be cut in
+// order.
 bool cut_strip(remote_crew& r, job& j) noexcept;
 
 // strip_at() is the part of the caller's i-th argument that a job is about.
 argument strip_at(remote_crew& r, const job& j, unsigned i) noexcept;
 
-// go_on_with_rest() leaves the rest of a task in its slot, when the first part has ended well and
-// was written back. False: there is none.
+// go_on_with_rest() leaves the rest of a task in its slot when the first part has succeeded and was
+// written back. False: there is no rest.
 bool go_on_with_rest(remote_crew& r, const job& j) noexcept;
 
 }  // namespace lev

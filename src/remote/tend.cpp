@@ -11,8 +11,8 @@ namespace {
 // The result of a turn of a line. Tasks that have ended with nothing to notify make none ready.
 enum class turn_result { nothing, posted, ended, more };
 
-// One line, one turn: takes ends, and fills the line. With an end in hand another round would do
-// nothing: there will be another turn when it is told.
+// Takes one line's turn: collects ends, and fills the line. With an end in hand another round would
+// do nothing; the turn after it is told goes on.
 turn_result tend_line(remote_crew& r, participant& self, std::uint32_t worker) noexcept {
   ending over = no_ending;
   turn_result found = turn_result::nothing;
@@ -43,8 +43,8 @@ bool is_one_idle(remote_crew& r) noexcept {
   return false;
 }
 
-// The worker with the most tasks that an idle one could run; none when there is no such pair, or
-// tasks are ready.
+// The worker with the most tasks that an idle worker could run; none if no worker is idle, none has
+// such tasks, or tasks are ready.
 constexpr std::uint32_t none = 0xffffffffu;
 std::uint32_t find_uneven(remote_crew& r) noexcept {
   engine& e = r.e;
@@ -62,8 +62,8 @@ std::uint32_t find_uneven(remote_crew& r) noexcept {
   return found != none && e.sched.ready().first().looks_empty() && is_one_idle(r) ? found : none;
 }
 
-// Takes half of its spare tasks back from the worker that has the most, the last ones first, when
-// another has none. False: nothing to do.
+// When a worker has none, takes back half of the spare tasks of the worker that has the most, the
+// last ones first. False: there was nothing to do.
 bool level(remote_crew& r) noexcept {
   const std::uint32_t worker = find_uneven(r);
   if (worker == none) return false;
@@ -118,7 +118,7 @@ bool take_back(remote_crew& r, std::uint32_t worker, std::uint32_t n) noexcept {
   return task != no_slot;
 }
 
-// They end as cancelled when they are taken from the ready queue.
+// The tasks that are taken back end as cancelled when they leave the ready queue.
 void remote_crew::recall(participant& self) noexcept {
   for (std::uint32_t w = 0; w < e.workers; ++w) {
     remote_line& line = lines[w];
@@ -160,8 +160,8 @@ turn_result tend_once(remote_crew& r, participant& self) noexcept {
 
 }  // namespace
 
-// After a round that has only posted, or ended tasks with nothing to notify, there is nothing to do
-// unless a pass has more: an end that has come meanwhile is for a watcher, or the worker has rung.
+// A round that has only posted, or ended tasks with nothing to notify, is the last one unless a
+// pass has more tasks. An end that has come meanwhile is left to a watcher, or its worker has rung.
 void tend_all(remote_crew& r, participant& self) noexcept {
   engine& e = r.e;
   for (;;) {
