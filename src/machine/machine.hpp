@@ -1,4 +1,4 @@
-// machine: the differences between the places where tasks run. The pipeline is written once, above
+// machine: what differs between the places where tasks run. The pipeline is written once, on top of
 // this.
 //
 // To add a machine:
@@ -46,7 +46,7 @@ struct remote_call {
   std::uint16_t attempt = 1;
 };
 
-// The end of the task. Bytes from another process: copied once, then checked, then used.
+// The end of the task: bytes from another process, which are copied once, then checked, then used.
 struct remote_end {
   status result = status::ok;
   int task_code = 0;
@@ -135,14 +135,14 @@ class remote_workers {
   // notify_service() wakes the service. Any thread.
   virtual void notify_service() noexcept = 0;
 
-  // The service's part. next_death() takes news from the machine; was_begun() says whether the
-  // worker has begun its oldest uncollected task, as far as the worker can be believed, which may
-  // lie about it; replace() empties the worker's line and starts another process for it.
+  // The service's part. next_death() takes news from the machine. was_begun() says whether the
+  // worker has begun its oldest uncollected task; the worker may lie about it. replace() empties
+  // the worker's line and starts another process for it.
   //
   // kill() ends a worker in its oldest task. False: it cannot be done now; try again. True: its
-  // death will come, or, if other host processes share it and it is in none of this one's tasks,
-  // spared() says so, once. Nothing may be posted to it until then. `is_lost`: it begins none of
-  // the tasks that it has, so it is not spared, but ends behind the task of another host.
+  // death will be reported. If other host processes share it and it is in none of this one's tasks,
+  // spared() reports that instead, once. Nothing may be posted to the worker until then. `is_lost`:
+  // it begins none of its tasks, so it is not spared, but ends behind the task of another host.
   virtual bool next_death(remote_death* death) noexcept = 0;
   virtual bool was_begun(std::uint32_t worker) noexcept = 0;
   // has_begun_none() is certain: the worker is not ready for its first task yet.
@@ -153,20 +153,20 @@ class remote_workers {
   virtual bool replace(std::uint32_t worker) noexcept = 0;
   virtual bool kill(std::uint32_t worker, bool is_lost) noexcept = 0;
   virtual bool spared(std::uint32_t worker) noexcept = 0;
-  // revisit() is for a worker that has ended nothing for a while, though it has tasks: it may have
-  // overwritten the words that tell it of tasks, or the host of ends. It is woken again. False:
-  // that will not help. In the line's turn.
+  // revisit() wakes a worker that has tasks and has ended none for a while: it may have overwritten
+  // the words that tell it of tasks, or tell the host of ends. False: that will not help. In the
+  // line's turn.
   virtual bool revisit(std::uint32_t worker) noexcept = 0;
-  // rouse_parent() is called now and then as long as there are tasks: if the parent of the workers
-  // owes a report since the last call, it may be stopped, and is continued.
+  // rouse_parent() is called now and then while there are tasks. If the parent of the workers has
+  // owed a report since the last call, it may be stopped, and is continued.
   virtual void rouse_parent() noexcept = 0;
 
  protected:
   ~remote_workers() = default;
 };
 
-// A thread that sleeps until it is woken for work, for a machine whose threads are the system's. A
-// waker may keep it off a core while it wakes it; never while it runs.
+// sleeper_thread: a thread of the system that sleeps until it is woken for work. A waker may keep
+// it off a core while it wakes it; never while it runs.
 //
 //   awake   it runs, or its cores are as they were      begin_sleep(): -> asleep
 //   asleep  or about to sleep, or to look               a waker: -> busy; end_sleep(): -> awake
@@ -175,8 +175,8 @@ class remote_workers {
 //                                                       and gives the core back; or end_sleep(),
 //                                                       which does that itself: -> awake
 //
-// So the sleeper goes on with all its cores, waits for its waker for one system call at most, and
-// not at all for one that has lost its core between two.
+// So the sleeper goes on with all its cores. It waits for its waker for one system call at most,
+// and not at all if the waker has lost its core between two.
 struct sleeper_thread {
   enum : std::uint32_t { awake, asleep, busy, moved };
   // Written by the sleeper and its waker, read by both, as above: publishes the rest.
@@ -222,10 +222,10 @@ class machine {
   virtual void wait_word(atomic<std::uint32_t>& word, std::uint32_t expected,
                          std::uint64_t deadline_ns) noexcept = 0;
   virtual void wake_word(atomic<std::uint32_t>& word) noexcept = 0;
-  // begin_wake() and end_wake() surround the wake of a thread by one that goes on working. The
-  // system often puts a woken thread on its waker's core, if it last ran there, while another core
-  // is idle; it waits there for milliseconds, or runs and the waker waits. The sleeper calls
-  // begin_sleep() and end_sleep().
+  // begin_wake() and end_wake() surround the wake of a thread by one that goes on working. If a
+  // thread last ran on its waker's core, the system often puts it there again while another core is
+  // idle. Then one of the two waits for milliseconds. The sleeper calls begin_sleep() and
+  // end_sleep().
   virtual void begin_sleep(sleeper_thread&) noexcept {}
   virtual void end_sleep(sleeper_thread&) noexcept {}
   virtual void begin_wake(sleeper_thread&) noexcept {}
@@ -239,7 +239,7 @@ class machine {
   // actors itself.
   virtual bool is_in_worker() const noexcept { return false; }
 
-  // Workers in other processes; null where they are actors of this one.
+  // The workers in other processes; null where workers are actors of this one.
   virtual remote_workers* remote() noexcept { return nullptr; }
 
   // A local store for one participant; null when memory is short.
@@ -291,9 +291,9 @@ constexpr std::uint32_t workers_max = 1024;  // of one runtime
 // current_actor(): the participant the running code belongs to, null on a host thread that does not
 // run tasks at the moment. A machine that switches actors on one thread sets it at every switch.
 void* current_actor() noexcept;
-// A thread's notes about itself, in one place, as each access to thread-local data may be a call:
-// the actor, and the runtime that it last called into with its participant there. For code in which
-// no switch can come between finding the place and using it.
+// A thread's notes about itself: the actor, and the runtime that it last called into, with its
+// participant there. They are in one place because each access to thread-local data may be a call.
+// For code in which no switch can come between finding the place and using it.
 struct thread_notes {
   void* actor = nullptr;
   std::uint64_t runtime_id = 0;

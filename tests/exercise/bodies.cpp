@@ -203,10 +203,10 @@ void write_field(body_call& b, bool fails) {
 [[noreturn]] void scribble(const call& c) {
   constexpr std::uintptr_t place_step = std::uintptr_t{1} << 22;
   const auto address = reinterpret_cast<std::uintptr_t>(c.arguments);
-  auto& desk = *reinterpret_cast<processes::lane<>*>(address / place_step * place_step);
-  const std::uint32_t own = desk.claimed.load();
+  auto& lane = *reinterpret_cast<processes::lane<>*>(address / place_step * place_step);
+  const std::uint32_t own = lane.claimed.load();
   for (std::uint32_t n = own + 1; n <= own + processes::lane_records; ++n)
-    desk.record_of(n).skip.store(n);
+    lane.record_of(n).skip.store(n);
   raise(SIGKILL);
   std::abort();
 }

@@ -27,19 +27,19 @@ std::uint32_t odd_value(random_source& random, std::uint32_t own) {
 
 // Writes to one of the fields that are the worker's. The words that say that a task ended are
 // forged seldom: a worker that gets out of step is killed for it, and that takes its time.
-void disturb(processes::lane<>& desk, random_source& random, std::uint32_t own) {
+void disturb(processes::lane<>& lane, random_source& random, std::uint32_t own) {
   const std::uint32_t value = odd_value(random, own);
   const std::uint32_t place = random.below(processes::lane_records);
-  processes::ending& e = desk.endings[place];
+  processes::ending& e = lane.endings[place];
   switch (random.below(8)) {
     case 0:
-      desk.claimed.store(value, memory_order_relaxed);
+      lane.claimed.store(value, memory_order_relaxed);
       return;
     case 1:
-      desk.asleep.store(value, memory_order_relaxed);
+      lane.asleep.store(value, memory_order_relaxed);
       return;
     case 2:
-      desk.rung.store(value, memory_order_relaxed);
+      lane.rung.store(value, memory_order_relaxed);
       return;
     case 3:
       e.stopped_at = value;
@@ -55,7 +55,7 @@ void disturb(processes::lane<>& desk, random_source& random, std::uint32_t own) 
       return;
     default:
       if (random.below(64) == 0)
-        desk.ended[place].store(std::uint64_t{value} << 32 | random.below(256),
+        lane.ended[place].store(std::uint64_t{value} << 32 | random.below(256),
                                 memory_order_seq_cst);
   }
 }
@@ -64,9 +64,9 @@ constexpr unsigned changes_per_task = 32;
 
 const auto fuzz_procedure = define_raw<std::uint64_t>("fault.fuzz", [](const call& c) {
   random_source random(value_of(c, 0));
-  processes::lane<>& desk = lane_of(c);
-  const std::uint32_t own = desk.claimed.load(memory_order_relaxed);
-  for (unsigned i = 0; i < changes_per_task; ++i) disturb(desk, random, own);
+  processes::lane<>& lane = lane_of(c);
+  const std::uint32_t own = lane.claimed.load(memory_order_relaxed);
+  for (unsigned i = 0; i < changes_per_task; ++i) disturb(lane, random, own);
   if (random.below(16) == 0) raise(SIGKILL);
   return 0;
 });

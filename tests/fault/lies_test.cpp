@@ -31,8 +31,8 @@ INSTANTIATE_TEST_SUITE_P(at, lies_test, testing::Values(isolation::crash, isolat
                          });
 
 const auto hide_and_spin = define_raw<>("fault.hide_and_spin", [](const call& c) {
-  processes::lane<>& desk = lane_of(c);
-  for (;;) desk.claimed.store(desk.first - 1, memory_order_relaxed);
+  processes::lane<>& lane = lane_of(c);
+  for (;;) lane.claimed.store(lane.first - 1, memory_order_relaxed);
   return 0;
 });
 
@@ -48,8 +48,8 @@ TEST_P(lies_test, a_task_that_hides_its_begin_is_timed) {
 
 const auto lie_and_die = define_raw<int>("fault.lie_and_die", [](const call& c) {
   const auto ahead = static_cast<std::uint32_t>(value_of(c, 0));
-  processes::lane<>& desk = lane_of(c);
-  desk.claimed.store(desk.claimed.load(memory_order_relaxed) + ahead, memory_order_relaxed);
+  processes::lane<>& lane = lane_of(c);
+  lane.claimed.store(lane.claimed.load(memory_order_relaxed) + ahead, memory_order_relaxed);
   raise(SIGKILL);
   return 0;
 });
@@ -102,21 +102,21 @@ TEST_P(lies_test, scribbling_on_the_whole_lane_harms_nobody_else) {
 // The damage that a worker can do to the words that tell it of tasks, and the host of ends.
 enum damage : int { records, numbers_of_ends, rung, all_words, damage_count };
 const auto damage_procedure = define_raw<int>("fault.damage", [](const call& c) {
-  processes::lane<>& desk = lane_of(c);
-  const std::uint32_t own = desk.claimed.load(memory_order_relaxed);
+  processes::lane<>& lane = lane_of(c);
+  const std::uint32_t own = lane.claimed.load(memory_order_relaxed);
   switch (static_cast<damage>(value_of(c, 0))) {
     case records:
-      for (auto& r : desk.records) r.number.store(own - 100, memory_order_relaxed);
+      for (auto& r : lane.records) r.number.store(own - 100, memory_order_relaxed);
       break;
     case numbers_of_ends:
-      for (auto& e : desk.ended)
-        e.store(desk.make_end(own - 100, status::ok), memory_order_relaxed);
+      for (auto& e : lane.ended)
+        e.store(lane.make_end(own - 100, status::ok), memory_order_relaxed);
       break;
     case rung:
-      desk.rung.store(1, memory_order_relaxed);
+      lane.rung.store(1, memory_order_relaxed);
       break;
     default:
-      scribble(&desk, sizeof desk, own);
+      scribble(&lane, sizeof lane, own);
   }
   return 0;
 });
@@ -147,12 +147,12 @@ TEST_P(lies_test, a_lane_that_was_overwritten_is_noticed) {
 }
 
 const auto forge_procedure = define_raw<>("fault.forge", [](const call& c) {
-  processes::lane<>& desk = lane_of(c);
-  const std::uint32_t own = desk.claimed.load(memory_order_relaxed);
+  processes::lane<>& lane = lane_of(c);
+  const std::uint32_t own = lane.claimed.load(memory_order_relaxed);
   for (std::uint32_t n = own + 1; n <= own + processes::lane_records; ++n) {
-    desk.new_ending(n).text_bytes = 0xffff;
-    desk.new_ending(n).task_code = -5;
-    desk.finish(n, static_cast<status>(200));
+    lane.new_ending(n).text_bytes = 0xffff;
+    lane.new_ending(n).task_code = -5;
+    lane.finish(n, static_cast<status>(200));
   }
   raise(SIGKILL);
   return 0;
@@ -175,10 +175,10 @@ TEST_P(lies_test, forged_ends_do_not_complete_tasks_that_are_not_there) {
 // --- What a worker leaves to its successor -----------------------------------------------------
 
 const auto skip_others = define_raw<>("fault.skip_others", [](const call& c) {
-  processes::lane<>& desk = lane_of(c);
-  const std::uint32_t own = desk.claimed.load(memory_order_relaxed);
+  processes::lane<>& lane = lane_of(c);
+  const std::uint32_t own = lane.claimed.load(memory_order_relaxed);
   for (std::uint32_t n = own + 1; n <= own + processes::lane_records; ++n)
-    static_cast<void>(desk.take_back(n));
+    static_cast<void>(lane.take_back(n));
   raise(SIGKILL);
   return 0;
 });
@@ -215,10 +215,10 @@ TEST_P(lies_test, a_successor_finds_a_lane_as_good_as_new) {
 }
 
 const auto say_cancelled = define_raw<>("fault.say_cancelled", [](const call& c) {
-  processes::lane<>& desk = lane_of(c);
-  const std::uint32_t own = desk.claimed.load(memory_order_relaxed);
-  desk.new_ending(own).text_bytes = 0;
-  desk.finish(own, status::cancelled);
+  processes::lane<>& lane = lane_of(c);
+  const std::uint32_t own = lane.claimed.load(memory_order_relaxed);
+  lane.new_ending(own).text_bytes = 0;
+  lane.finish(own, status::cancelled);
   raise(SIGKILL);
   return 0;
 });

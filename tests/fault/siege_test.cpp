@@ -58,25 +58,25 @@ std::uint32_t near_value(random_source& random, std::uint32_t own) {
   }
 }
 
-void scribble_anywhere(processes::lane<>& desk, random_source& random, std::uint32_t own) {
-  auto* words = reinterpret_cast<volatile std::uint32_t*>(&desk);
+void scribble_anywhere(processes::lane<>& lane, random_source& random, std::uint32_t own) {
+  auto* words = reinterpret_cast<volatile std::uint32_t*>(&lane);
   for (std::uint32_t i = random.below(64); i > 0; --i)
     words[random.below(lane_bytes / sizeof *words)] = near_value(random, own);
 }
 
-void forge_ends(processes::lane<>& desk, random_source& random, std::uint32_t own) {
+void forge_ends(processes::lane<>& lane, random_source& random, std::uint32_t own) {
   for (std::uint32_t i = random.below(processes::lane_records); i > 0; --i) {
     const std::uint32_t number = own + random.below(4);
-    processes::ending& how = desk.new_ending(number);
+    processes::ending& how = lane.new_ending(number);
     how.text_bytes = static_cast<std::uint16_t>(near_value(random, own));
     for (char& c : how.text) c = static_cast<char>(random.below(256));
-    desk.finish(number, static_cast<status>(random.below(256)));
+    lane.finish(number, static_cast<status>(random.below(256)));
   }
 }
 
-void disturb_words(processes::lane<>& desk, random_source& random, std::uint32_t own) {
-  processes::lane<>::word* const words[] = {&desk.asleep,  &desk.rung,    &desk.claimed,
-                                            &desk.arrived, &desk.died_at, &desk.orders};
+void disturb_words(processes::lane<>& lane, random_source& random, std::uint32_t own) {
+  processes::lane<>::word* const words[] = {&lane.asleep,  &lane.rung,    &lane.claimed,
+                                            &lane.arrived, &lane.died_at, &lane.orders};
   for (std::uint32_t i = random.below(32); i > 0; --i)
     words[random.below(std::size(words))]->store(near_value(random, own), memory_order_seq_cst);
 }
@@ -90,20 +90,20 @@ void ring_loudly(random_source& random, int bell) {
   }
 }
 
-void do_harm(processes::lane<>& desk, std::uint64_t seed, int bell) {
+void do_harm(processes::lane<>& lane, std::uint64_t seed, int bell) {
   random_source random(seed);
-  const std::uint32_t own = desk.claimed.load(memory_order_relaxed);
+  const std::uint32_t own = lane.claimed.load(memory_order_relaxed);
   const std::uint64_t end_ns = now_ns() + (random.below(4) == 0 ? random.below(3'000'000) : 0);
   do {
     switch (random.below(4)) {
       case 0:
-        scribble_anywhere(desk, random, own);
+        scribble_anywhere(lane, random, own);
         break;
       case 1:
-        forge_ends(desk, random, own);
+        forge_ends(lane, random, own);
         break;
       case 2:
-        disturb_words(desk, random, own);
+        disturb_words(lane, random, own);
         break;
       default:
         ring_loudly(random, bell);
@@ -116,13 +116,13 @@ void do_harm(processes::lane<>& desk, std::uint64_t seed, int bell) {
 // Values: the question, the hostile worker's lane, the bell. Then the answer, a result.
 const auto besiege = define_raw<std::uint64_t, std::uint64_t, int, result<std::uint64_t>>(
     "fault.besiege", [](const call& c) {
-      processes::lane<>& desk = lane_of(c);
+      processes::lane<>& lane = lane_of(c);
       const std::uint64_t question = value_of(c, 0);
-      const bool is_hostile = reinterpret_cast<std::uintptr_t>(&desk) == value_of(c, 1);
-      const std::uint64_t answer = code_of(question, reinterpret_cast<std::uintptr_t>(&desk));
+      const bool is_hostile = reinterpret_cast<std::uintptr_t>(&lane) == value_of(c, 1);
+      const std::uint64_t answer = code_of(question, reinterpret_cast<std::uintptr_t>(&lane));
       void* to = reinterpret_cast<void*>(c.arguments[3].address);
       if (is_hostile) {
-        do_harm(desk, question, static_cast<int>(value_of(c, 2)));
+        do_harm(lane, question, static_cast<int>(value_of(c, 2)));
       } else {
         std::memcpy(to, &answer, sizeof answer);
       }

@@ -29,8 +29,8 @@ enum : std::uint32_t { first_process = 7, next_process = 8 };
 template <bool Dies>
 struct take_back : scenario<take_back<Dies>, 2> {
   void before() {
-    desk->record_of(task).number.store(task, std::memory_order_relaxed);
-    desk->ended[0].store(desk->make_end(0, lev::status::ok), std::memory_order_relaxed);
+    lane->record_of(task).number.store(task, std::memory_order_relaxed);
+    lane->ended[0].store(lane->make_end(0, lev::status::ok), std::memory_order_relaxed);
     place->tell_process(first_process);
     require(place->turn(0, other + 1), "nobody is doomed here");
   }
@@ -43,13 +43,13 @@ struct take_back : scenario<take_back<Dies>, 2> {
     require(place->turn(from, to), "nobody is doomed here");
   }
   void work() {
-    bool is_skipped = fault(late_turn) && desk->is_skipped(task);
+    bool is_skipped = fault(late_turn) && lane->is_skipped(task);
     turn(other + 1, us + 1);
-    if (!fault(late_turn)) is_skipped = desk->is_skipped(task);
+    if (!fault(late_turn)) is_skipped = lane->is_skipped(task);
     has_begun_ = has_begun_ || !is_skipped;
     if (Dies && !is_skipped) return be_replaced();
     if (fault(late_end)) turn(us + 1, other + 1);
-    desk->finish(task);
+    lane->finish(task);
     if (!fault(late_end)) turn(us + 1, other + 1);
     turn(other + 1, 0);
   }
@@ -67,13 +67,13 @@ struct take_back : scenario<take_back<Dies>, 2> {
   }
   void host() {
     const bool was_away = fault(looks_first) && is_away();
-    const bool had_end = fault(early_end) && desk->has_end(task);
-    require(!desk->take_back(task), "the oldest is not certain by itself");
+    const bool had_end = fault(early_end) && lane->has_end(task);
+    require(!lane->take_back(task), "the oldest is not certain by itself");
     if (fault(looks_first) ? !was_away : !is_away()) return;
-    is_back_ = fault(early_end) ? !had_end : !desk->has_end(task);
+    is_back_ = fault(early_end) ? !had_end : !lane->has_end(task);
   }
 
-  boxed<lev::processes::lane<env>> desk;
+  boxed<lev::processes::lane<env>> lane;
   boxed<lev::processes::berth<env>> place;
 
  private:

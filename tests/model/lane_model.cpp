@@ -25,8 +25,8 @@ constexpr std::uint32_t tasks = 3;
 struct take_back : scenario<take_back, 2> {
   void before() {
     for (std::uint32_t n = 1; n <= tasks; ++n)
-      desk->record_of(n).number.store(n, std::memory_order_relaxed);
-    desk->ended[0].store(desk->make_end(0, lev::status::ok), std::memory_order_relaxed);
+      lane->record_of(n).number.store(n, std::memory_order_relaxed);
+    lane->ended[0].store(lane->make_end(0, lev::status::ok), std::memory_order_relaxed);
   }
   void thread(unsigned index) { index == 0 ? work() : host(); }
   void after() {
@@ -34,28 +34,28 @@ struct take_back : scenario<take_back, 2> {
   }
 
   void work() {
-    bool is_skipped = desk->is_skipped(1);
+    bool is_skipped = lane->is_skipped(1);
     for (std::uint32_t n = 1; n <= tasks; ++n) {
-      if (!fault(early_look)) is_skipped = desk->is_skipped(n);
+      if (!fault(early_look)) is_skipped = lane->is_skipped(n);
       if (!is_skipped) runs[n].set(runs[n].get() + 1);
       skipped[n].set(is_skipped);
-      if (fault(early_look) && n < tasks) is_skipped = desk->is_skipped(n + 1);
-      desk->finish(n);
+      if (fault(early_look) && n < tasks) is_skipped = lane->is_skipped(n + 1);
+      lane->finish(n);
     }
   }
   void host() {
     bool is_back[tasks + 1] = {};
     for (std::uint32_t n = tasks; n > 0; --n) {
-      is_back[n] = desk->take_back(n) || (fault(certain) && n > 1);
+      is_back[n] = lane->take_back(n) || (fault(certain) && n > 1);
       if (is_back[n]) runs[n].set(runs[n].get() + 1);
     }
     for (std::uint32_t n = 1; n <= tasks; ++n) {
-      while (!desk->has_end(n)) env::pause();
+      while (!lane->has_end(n)) env::pause();
       if (skipped[n].get() && !is_back[n]) runs[n].set(runs[n].get() + 1);
     }
   }
 
-  boxed<lev::processes::lane<env>> desk;
+  boxed<lev::processes::lane<env>> lane;
   plain<int> runs[tasks + 1];
   plain<bool> skipped[tasks + 1];
 };
@@ -63,8 +63,8 @@ struct take_back : scenario<take_back, 2> {
 struct end_one : scenario<end_one, 2> {
   void before() {
     for (std::uint32_t n = 1; n <= tasks; ++n)
-      desk->record_of(n).number.store(n, std::memory_order_relaxed);
-    desk->ended[0].store(desk->make_end(0, lev::status::ok), std::memory_order_relaxed);
+      lane->record_of(n).number.store(n, std::memory_order_relaxed);
+    lane->ended[0].store(lane->make_end(0, lev::status::ok), std::memory_order_relaxed);
   }
   void thread(unsigned index) { index == 0 ? work() : host(); }
 
@@ -72,16 +72,16 @@ struct end_one : scenario<end_one, 2> {
   bool is_alive() { return kill.load(std::memory_order_relaxed) == 0; }
   void work() {
     for (std::uint32_t n = 1; n <= tasks && is_alive(); ++n) {
-      if (!desk->is_skipped(n)) begun[n].set(true);
-      if (is_alive()) desk->finish(n);
+      if (!lane->is_skipped(n)) begun[n].set(true);
+      if (is_alive()) lane->finish(n);
     }
     is_over.store(1, std::memory_order_release);
   }
   void host() {
-    const bool was_early = fault(hasty) && !desk->has_end(1);
+    const bool was_early = fault(hasty) && !lane->has_end(1);
     for (std::uint32_t n = tasks; n > 1 && !fault(lonely); --n)
-      static_cast<void>(desk->take_back(n));
-    if (was_early || (!fault(hasty) && !desk->has_end(1))) {
+      static_cast<void>(lane->take_back(n));
+    if (was_early || (!fault(hasty) && !lane->has_end(1))) {
       kill.store(1, std::memory_order_relaxed);
       while (is_over.load(std::memory_order_acquire) == 0) env::pause();
       for (std::uint32_t n = 2; n <= tasks; ++n)
@@ -89,7 +89,7 @@ struct end_one : scenario<end_one, 2> {
     }
   }
 
-  boxed<lev::processes::lane<env>> desk;
+  boxed<lev::processes::lane<env>> lane;
   atomic<int> kill;
   atomic<int> is_over;
   plain<bool> begun[tasks + 1];

@@ -62,23 +62,23 @@ TEST(lane, reset_leaves_nothing_of_what_was_there) {
 
 // No number that comes is taken for there, ended or cancelled before it is.
 TEST(lane, a_new_lane_knows_none_of_the_numbers_to_come) {
-  const auto desk = std::make_unique<lane<>>();
+  const auto one = std::make_unique<lane<>>();
   for (const std::uint32_t first : firsts) {
-    desk->reset(first);
+    one->reset(first);
     for (std::uint32_t n = first; n != first + 3 * lane_records; ++n) {
-      EXPECT_FALSE(desk->has_record(n)) << n;
-      EXPECT_FALSE(desk->has_end(n)) << n;
-      EXPECT_FALSE(desk->is_skipped(n)) << n;
-      EXPECT_NE(at(desk->claimed), n);
-      EXPECT_FALSE(desk->post(n, 1)) << "nobody sleeps";
-      EXPECT_TRUE(desk->has_record(n));
-      EXPECT_FALSE(desk->has_record(n + 1));
-      EXPECT_FALSE(desk->is_skipped(n)) << n;
-      if (n % 3 == 0) static_cast<void>(desk->take_back(n));
-      EXPECT_EQ(desk->is_skipped(n), n % 3 == 0);
-      desk->claim(n);
-      desk->finish(n);
-      EXPECT_TRUE(desk->has_end(n));
+      EXPECT_FALSE(one->has_record(n)) << n;
+      EXPECT_FALSE(one->has_end(n)) << n;
+      EXPECT_FALSE(one->is_skipped(n)) << n;
+      EXPECT_NE(at(one->claimed), n);
+      EXPECT_FALSE(one->post(n, 1)) << "nobody sleeps";
+      EXPECT_TRUE(one->has_record(n));
+      EXPECT_FALSE(one->has_record(n + 1));
+      EXPECT_FALSE(one->is_skipped(n)) << n;
+      if (n % 3 == 0) static_cast<void>(one->take_back(n));
+      EXPECT_EQ(one->is_skipped(n), n % 3 == 0);
+      one->claim(n);
+      one->finish(n);
+      EXPECT_TRUE(one->has_end(n));
     }
   }
 }

@@ -1,9 +1,10 @@
 // alarm: the one word on which a worker of a pool sleeps, for all its wakers.
 //
 //   worker                                     waker
-//   set: looks at the word writes its news says on each lane that it sleeps finds the lane asleep,
-//   or does not look looks at everything once more rings: the word is another one sleeps while the
-//   word is as it was wakes
+//   set: looks at the word                     writes its news
+//   says on each lane that it sleeps           finds the lane asleep, or does not look
+//   looks at everything once more              rings: the word is another one
+//   sleeps while the word is as it was         wakes the worker
 //
 // A waker that has found the worker asleep rings after the alarm was set, so that the worker does
 // not sleep, or is woken. So does a waker that does not look, unless the worker sees its news. The

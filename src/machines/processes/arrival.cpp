@@ -19,7 +19,7 @@ std::uint64_t arrival_ns_max() noexcept {
 void pool::order_to_work(std::uint32_t worker) noexcept {
   seat& s = seats_[worker];
   if (s.pidfd < 0 || s.has_arrived.load(memory_order_relaxed) != 0 ||
-      s.desk->arrived.load(memory_order_relaxed) == 0)
+      s.lane->arrived.load(memory_order_relaxed) == 0)
     return;
   LEV_ASSERT(s.is_alive && arriving_ != 0);  // its death can be told
   // Pairs with has_begun_none(). Sequentially consistent: the order comes after it.
@@ -29,7 +29,7 @@ void pool::order_to_work(std::uint32_t worker) noexcept {
 }
 
 // A worker may hang before it is ready, in code of the program that runs after a fork. It has begun
-// nothing, and another one may have more luck. One that serves another host is waited for.
+// nothing, so it is replaced. A worker that serves another host is waited for.
 void pool::await_arrival(std::uint32_t worker, std::uint64_t now) noexcept {
   order_to_work(worker);
   seat& s = seats_[worker];

@@ -34,8 +34,8 @@ std::uint64_t base_of_handle(void* handle) noexcept {
   return dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 ? map->l_addr : 0;
 }
 
-// The system's list of mappings tells a file from another one that has taken its name. `path`,
-// which may be null, is where the name goes that the file has now, unless that is too long.
+// The system's list of mappings tells a file from another one that has taken its name. `path`, if
+// it is not null, gets the name that the file has now, unless that is too long.
 using file_path = char[book::path_bytes_max];
 file_identity identity_of(const void* address, file_path* path = nullptr) noexcept {
   file_identity found;
@@ -79,8 +79,8 @@ const void* place_in(void* handle) noexcept {
 }  // namespace
 
 // A file that has taken the place of another one is a library of its own. The loader knows each by
-// the name it was opened by; where that begins in the working directory, the program may be in
-// another one by now, and a worker is. Not found by the address that is located: what is 0 at first
+// the name by which it was opened; a relative one means nothing in another working directory, and a
+// worker is in another. The address to be located does not tell the file: data that is 0 at first
 // lies in memory of no file.
 std::uint32_t book_writer::library_number(const link_map& module) noexcept {
   file_path now = {};
@@ -128,7 +128,7 @@ const char* book_writer::write(procedure_id id) noexcept {
   const procedure_info& info = procedure_at(id).info;
   const char* why = nullptr;
   const sleep_guard held(lock_);
-  // Another thread was first: workers may read the entry by now.
+  // Another thread was first, so workers may be reading the entry.
   if (has(id)) return nullptr;
   book_entry& e = book_->entries[id];
   const portable_context* p = info.portable;

@@ -1,8 +1,8 @@
 // book: where worker processes find procedures. A pointer means nothing in another process, so the
 // host records which file a function belongs to and its offset there; a worker opens that file if
-// it has not, and adds the offset. A library that was replaced meanwhile has something else there:
-// the worker refuses it. The host program itself is such a file: its workers are the same program,
-// started again.
+// it has not, and adds the offset. The worker refuses a library whose file was replaced meanwhile,
+// because something else may be at that offset. The host program itself is such a file: its workers
+// are the same program, started again.
 //
 // The host writes an entry before it posts the procedure's first task, and never changes it; the
 // workers see the book read-only.
@@ -108,11 +108,11 @@ class book_reader {
     return nullptr;
   }
 
-  // For a worker that can open no files later. load_all() opens every library of the book that has
-  // a verdict (trial.hpp), and keeps it; it remembers those that cannot or must not be opened.
-  // Returns null, or what is now wrong with this process: a library has started a thread that
-  // started none when it was tried. From then on has_all_of() tells whether the procedure's
-  // libraries were there to be opened: if not, a fresh worker would find them.
+  // For a worker that can open no files later, load_all() opens and keeps every library of the book
+  // that has a verdict (trial.hpp), and remembers those that cannot or must not be opened. Returns
+  // null, or what is now wrong with this process: a library has started a thread, and had started
+  // none when it was tried. From then on has_all_of() tells whether the procedure's libraries were
+  // there to be opened; if not, a fresh worker would find them.
   const char* load_all(const std::vector<std::string>& known);
   bool has_all_of(procedure_id id) const noexcept;
 

@@ -58,7 +58,8 @@ constexpr std::uint32_t protections_allowed = PROT_READ | PROT_WRITE;
 static_assert((mapping_allowed & (MAP_SHARED | MAP_GROWSDOWN | MAP_LOCKED | MAP_HUGETLB)) == 0);
 static_assert((protections_allowed & PROT_EXEC) == 0);
 
-// Advice of allocators, about memory of the process. Others could fill or cut shared files.
+// Advice that allocators give about memory of the process. Other advice could fill or cut shared
+// files.
 constexpr std::initializer_list<std::uint32_t> advice_allowed = {
     MADV_NORMAL, MADV_RANDOM,   MADV_SEQUENTIAL, MADV_WILLNEED, MADV_DONTNEED,
     MADV_FREE,   MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_DONTDUMP, MADV_DODUMP};
@@ -139,8 +140,8 @@ class filter {
   // A block that is longer than it said would be entered in its middle by the other calls.
   void end_block() noexcept { LEV_ASSERT(length_ == block_end_); }
 
-  // For all threads of the process: a process that must have only one thread, but has more, is not
-  // filtered at all.
+  // Filters all threads of the process. A process that has more than the one thread that it may
+  // have is not filtered at all.
   bool install() noexcept {
     if (length_ > instructions_max) {
       errno = E2BIG;

@@ -25,7 +25,7 @@ status fail(ending& how, status code, const char* text) noexcept {
   return code;
 }
 
-// For the grain of the next task of the procedure, as execute_timed().
+// Times the task for the grain of the procedure's next one, as execute_timed() does.
 [[gnu::noinline]] int run_timed(const resolved& procedure, const lane<>::record& task,
                                 ending& how) {
   const std::uint64_t begin_ns = monotonic_ns();
@@ -39,8 +39,8 @@ status fail(ending& how, status code, const char* text) noexcept {
 }  // namespace
 
 void client::arrive() noexcept {
-  LEV_DCHECK(!is_ordered_ && next_ == desk_.first);
-  desk_.arrived.store(1, memory_order_relaxed);
+  LEV_DCHECK(!is_ordered_ && next_ == lane_.first);
+  lane_.arrived.store(1, memory_order_relaxed);
   notify();
   fault_at("worker.arrived");
 }
@@ -48,19 +48,19 @@ void client::arrive() noexcept {
 void client::pass_test(chaos_step step, fault_name point) noexcept {
   fault_at(point);
   if (about_.chaos == 0 || random_.below(about_.chaos) != 0) return;
-  desk_.died_at.store(static_cast<std::uint32_t>(step), memory_order_relaxed);
+  lane_.died_at.store(static_cast<std::uint32_t>(step), memory_order_relaxed);
   kill(getpid(), SIGKILL);
 }
 
 void client::run() noexcept {
   const std::uint32_t number = next_;
-  LEV_DCHECK(is_ordered_ && desk_.has_record(number));
-  lane<>& desk = desk_;
-  const lane<>::record& task = desk.record_of(number);
-  desk.claim(number);
-  ending& how = desk.new_ending(number);
+  LEV_DCHECK(is_ordered_ && lane_.has_record(number));
+  lane<>& own = lane_;
+  const lane<>::record& task = own.record_of(number);
+  own.claim(number);
+  ending& how = own.new_ending(number);
   status code;
-  if (desk.is_skipped(number)) {
+  if (own.is_skipped(number)) {
     code = fail(how, status::cancelled, "");
   } else {
     pass(chaos_step::claimed, "worker.claimed");
@@ -69,10 +69,10 @@ void client::run() noexcept {
   }
   has_rung_ = false;
   ++next_;
-  desk.finish(number, code);
+  own.finish(number, code);
 }
 
-// `how` is written if it does not succeed. It is not there in a process that the body has forked.
+// `how` is written if the body does not succeed. A process that the body has forked has no `how`.
 status client::run_body(const lane<>::record& task, ending& how) noexcept {
   resolved procedure;
   const char* why =
@@ -112,7 +112,7 @@ const char* client::find(procedure_id id, callee* found) {
 
 // Libraries of the procedure that a piece of columns calls count as its own.
 bool client::lacks_library_of_next() noexcept {
-  const lane<>::record& task = desk_.record_of(next_);
+  const lane<>::record& task = lane_.record_of(next_);
   if (!procedures_.has_all_of(task.procedure)) return true;
   resolved procedure;
   if (procedures_.find(task.procedure, &procedure) != nullptr || procedure.run != &run_columns)
@@ -131,8 +131,8 @@ void client::tell_idle(std::uint64_t waited_ns) noexcept {
 void client::notify_if_unwatched() noexcept {
   // Pairs with board: a host that watches takes the end; one that leaves looks once more.
   if (shared_.watch.watchers.load(memory_order_seq_cst) != 0) return;
-  if (desk_.rung.load(memory_order_relaxed) != 0 ||
-      desk_.rung.exchange(1, memory_order_acq_rel) != 0)  // Pairs with the host's clearing
+  if (lane_.rung.load(memory_order_relaxed) != 0 ||
+      lane_.rung.exchange(1, memory_order_acq_rel) != 0)  // Pairs with the host's clearing
     return;
   notify();
 }

@@ -14,8 +14,8 @@ namespace lev::processes {
 
 class client final : public column_watch {
  public:
-  // How long an idle worker waits before it tells the host of an end that no thread seems to await:
-  // a host that submits without a pause comes back sooner, and would only be disturbed.
+  // How long an idle worker waits before it tells the host of an end that no thread seems to await.
+  // A host that submits without a pause comes back sooner, and would only be disturbed.
   static constexpr std::uint64_t patience_ns = 5'000;
 
   client(const worker_start& start, std::uint32_t number, int out = -1, int error = -1) noexcept
@@ -23,69 +23,70 @@ class client final : public column_watch {
         prints_(out, error),
         about_(*start.about),
         shared_(*start.shared),
-        desk_(*start.desk),
+        lane_(*start.lane),
         bell_(start.bell),
-        next_(start.desk->first),
+        next_(start.lane->first),
         procedures_(&start.shared->procedures),
         is_tested_(start.about->chaos != 0 || has_fault_plan()),
-        random_(start.about->seed * 0x10001u ^ std::uint64_t{start.desk->first} << 20 ^
+        random_(start.about->seed * 0x10001u ^ std::uint64_t{start.lane->first} << 20 ^
                 static_cast<std::uint64_t>(getpid())) {}
 
   std::uint32_t number() const noexcept { return number_; }
   const introduction& about() const noexcept { return about_; }
   const common& shared() const noexcept { return shared_; }
-  lane<>& desk() noexcept { return desk_; }
+  lane<>& its_lane() noexcept { return lane_; }
   int bell() const noexcept { return bell_; }
   const output& prints() const noexcept { return prints_; }
   bool is_confined() const noexcept { return about_.level == lev::isolation::confined; }
 
-  // For a worker that will be confined, while it can still open files.
+  // load_all() is for a worker that will be confined, while it can still open files.
   const char* load_all(const std::vector<std::string>& known) {
     return procedures_.load_all(known);
   }
   void forbid(const char* why) noexcept { unconfined_ = why; }
   void arrive() noexcept;
 
-  bool has_task() noexcept { return desk_.has_record(next_) && is_ordered(); }
+  bool has_task() noexcept { return lane_.has_record(next_) && is_ordered(); }
   bool lacks_library() noexcept { return is_confined() && lacks_library_of_next(); }
   // run() runs the lane's next task, from its claim to the publication of its end.
   void run() noexcept;
-  // After its end: the host is told at once if it wants that and there is more to do here.
+  // go_on() follows its end: the host is told at once if it wants that and there is more to do
+  // here.
   void go_on() noexcept {
-    if (desk_.has_record(next_) && (is_eager() || runs_low())) tell_of_ends();
+    if (lane_.has_record(next_) && (is_eager() || runs_low())) tell_of_ends();
   }
-  // Before the worker of a shared pool turns to a task of another host, which may never end: rings
-  // as tell_idle() would later.
+  // turn_away() comes before the worker of a shared pool turns to a task of another host, which may
+  // never end: it rings as tell_idle() would later.
   void turn_away() noexcept {
-    if (!has_rung_ && (!desk_.has_record(next_) || is_eager() || runs_low())) tell_of_ends();
+    if (!has_rung_ && (!lane_.has_record(next_) || is_eager() || runs_low())) tell_of_ends();
   }
-  // A step of the protocol, at which a worker of a test may end.
+  // pass() is a step of the protocol, at which a worker of a test may end.
   void pass(chaos_step step, fault_name point) noexcept {
     if (is_tested_) pass_test(step, point);
   }
 
-  // For a piece of columns.
+  // find() is for a piece of columns.
   const char* find(procedure_id id, callee* found) override;
   bool begin(std::uint32_t index) noexcept override {
     end_if_forked(false);  // by the one before
-    desk_.begin_index(next_, index);
-    return !desk_.is_skipped(next_);
+    lane_.begin_index(next_, index);
+    return !lane_.is_skipped(next_);
   }
 
-  // While there is nothing to do. is_stopped(): the host wants the worker to end. tell_idle() is
+  // For a worker with nothing to do. is_stopped(): the host wants the worker to end. tell_idle() is
   // called again and again, and rings once, when it is time.
   bool is_stopped() const noexcept { return order() == lane<>::order_stop; }
   void tell_idle(std::uint64_t waited_ns) noexcept;
   // may_sleep() is the last look, after the lane's word says that the worker sleeps.
   bool may_sleep() noexcept {
-    const std::uint32_t now = desk_.orders.load(memory_order_seq_cst);  // Pairs with give_order()
+    const std::uint32_t now = lane_.orders.load(memory_order_seq_cst);  // Pairs with give_order()
     if (!is_ordered()) return now == lane<>::order_wait;
-    return now != lane<>::order_stop && !desk_.has_record(next_);
+    return now != lane<>::order_stop && !lane_.has_record(next_);
   }
 
  private:
   bool lacks_library_of_next() noexcept;
-  // Nothing is done before the host has said so.
+  // The worker does nothing before the host has ordered it to work.
   bool is_ordered() noexcept {
     if (!is_ordered_ && order() == lane<>::order_work) {
       fault_at("worker.ordered");
@@ -94,17 +95,17 @@ class client final : public column_watch {
     return is_ordered_;
   }
   std::uint32_t order() const noexcept {
-    return desk_.orders.load(memory_order_acquire);  // Pairs with give_order()
+    return lane_.orders.load(memory_order_acquire);  // Pairs with give_order()
   }
-  // A waiter sleeps until an end: ends are told at once. Otherwise the host takes them when it next
-  // tends the line, or when this lane runs dry.
+  // While a waiter sleeps until an end, ends are told at once. Otherwise the host takes them when
+  // it next tends the line, or when this lane runs dry.
   bool is_eager() const noexcept { return shared_.watch.eager.load(memory_order_relaxed) != 0; }
-  // The lane of a patient host is filled again before it runs dry: while its last task runs, the
-  // service wakes up. (Six hosts that share two workers, 10 us tasks: 8.7 us a task; told three
-  // tasks before the last 9.4, six 15, of each end 23.)
+  // The lane of a patient host must be filled before it runs dry: the service is woken while its
+  // last task runs. (Six hosts that share two workers, 10 us tasks: 8.7 us a task; told three tasks
+  // before the last 9.4, six 15, of each end 23.)
   static constexpr std::uint32_t low = 1;
   bool is_patient() const noexcept { return shared_.watch.patient.load(memory_order_relaxed) != 0; }
-  bool runs_low() const noexcept { return is_patient() && !desk_.has_record(next_ + low); }
+  bool runs_low() const noexcept { return is_patient() && !lane_.has_record(next_ + low); }
   void tell_of_ends() noexcept {
     has_rung_ = true;
     notify_if_unwatched();
@@ -118,7 +119,7 @@ class client final : public column_watch {
   const output prints_;
   const introduction about_;
   const common& shared_;
-  lane<>& desk_;
+  lane<>& lane_;
   const int bell_;
   std::uint32_t next_;  // the number of its next task
   bool is_ordered_ = false;

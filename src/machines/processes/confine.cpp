@@ -1,7 +1,7 @@
 // A confined worker may ask the kernel only for memory of its own and the time, to sleep and wake
 // on its lane, to ring the host, to write to its output, and to end. Layer by layer:
 //
-//     1. one thread: the next steps apply to the whole process
+//   1. one thread: the next steps apply to the whole process
 //   2. descriptors: standard input is /dev/null; all others are closed but standard output,
 //      standard error, the bell, and what watches the holes of the heap
 //   3. limits: on memory, however it is had; no core dumps, no new descriptors, no processes, no
@@ -85,9 +85,9 @@ void limit(int what, std::uint64_t most) noexcept {
   setrlimit(static_cast<__rlimit_resource_t>(what), &value);
 }
 
-// RLIMIT_DATA (become_worker) counts private writable memory. Besides, this limits memory that the
-// kernel takes for a stack, and mappings of any kind beyond those that the worker begins with. The
-// latter exceed memory (the heap's 64 GiB), so the limit is on later ones.
+// RLIMIT_DATA (become_worker) counts private writable memory. This also limits memory that the
+// kernel takes for a stack, and the mappings that are added to those that the worker begins with.
+// (These exceed memory: the heap alone is 64 GiB.)
 bool limit_memory(std::uint64_t most) noexcept {
   if (most == 0) return true;
   constexpr std::uint64_t stack_bytes_min = 1 << 20;

@@ -25,8 +25,7 @@ const char* confine(const confinement& c) noexcept;
 bool is_alone() noexcept;
 
 // kept_output: standard output and error as they are when it is made. put_back() makes them so
-// again, whatever has been done with their numbers since: a library that is loaded may have closed
-// them and opened something else.
+// again: a library that is loaded in between may have closed them and opened other files.
 class kept_output {
  public:
   kept_output() noexcept;

@@ -1,9 +1,9 @@
 // Holes of the shared heap: places of the file that have no memory, because nothing was allocated
 // there or because it was given back.
 //
-// userfaultfd is made for processes that fill such holes themselves. With UFFD_FEATURE_SIGBUS none
-// does: the fault ends in a signal. It works only for private mappings; the kernel asks for the
-// right to write, which a private mapping of a file opened to read has.
+// userfaultfd is made for processes that fill such holes themselves. Here no process does: with
+// UFFD_FEATURE_SIGBUS the fault ends in a signal. It works only for private mappings; the kernel
+// asks for the right to write, which a private mapping of a file opened to read has.
 #include "machines/processes/confine.hpp"
 
 #include <fcntl.h>

@@ -2,8 +2,8 @@
 // answers, it binds the name itself, starts a keeper behind it, and connects again.
 //
 // The name is a socket's in the abstract namespace, which the kernel takes back with the last
-// process that holds it. So one host of several that start together gets it, and none that died
-// leaves it behind.
+// process that holds it. So one of several hosts that start together gets it, and a host that dies
+// leaves none behind.
 #include "machines/processes/keeper.hpp"
 #include "machines/processes/pool.hpp"
 #include "share/faults.hpp"
@@ -78,8 +78,8 @@ bool pool::start_keeper() {
   return is_started;
 }
 
-// Connects once. False with why(): the pool refuses. False without: there is no keeper, or no
-// longer.
+// Connects once. False with why(): the pool refuses. False without: there is no keeper, or it is
+// gone.
 bool pool::knock() noexcept {
   const socket_name name("pool", settings_.processes.pool);
   socket_ = open_socket();
@@ -117,8 +117,7 @@ bool pool::join_keeper() {
   return fail("waiting for the pool's keeper");
 }
 
-// The page of the next keeper takes the place of the last one's, which other threads may be
-// reading.
+// Maps the page of the next keeper in place of the last one's, which other threads may be reading.
 template <class Page>
 bool pool::map_page(int* file, int rights, Page** page) noexcept {
   const int how = *page == nullptr ? MAP_SHARED : MAP_SHARED | MAP_FIXED;
@@ -164,8 +163,8 @@ bool pool::has_task_under_way(std::uint32_t worker) const noexcept {
   return false;
 }
 
-// The keeper sees the end of the socket, and takes this host out of all workers. It kills workers
-// that are in its tasks, if there may be some: those of a runtime that is down.
+// The keeper sees the end of the socket, and takes this host out of all workers. If the runtime is
+// down, workers may still be in its tasks: the keeper kills those.
 void pool::leave_keeper() noexcept {
   bool is_idle = true;
   for (std::uint32_t i = 0; i < workers_; ++i) is_idle &= !has_task_under_way(i);

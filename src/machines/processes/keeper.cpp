@@ -26,8 +26,8 @@ namespace {
 // How long a keeper waits for its first connection.
 constexpr int first_visitor_ms_max = 20'000;
 
-// How often a keeper looks whether a worker has read its notes, when that has too many. (It reads
-// one in a tenth of a millisecond if it has nothing else to do.)
+// How often a keeper looks whether a worker that has too many notes has read them. (It reads one in
+// a tenth of a millisecond if it has nothing else to do.)
 constexpr int late_ms = 5;
 
 }  // namespace
@@ -191,7 +191,7 @@ void keeper_process::read_introduction(std::uint32_t m) noexcept {
   report_to(m, r, -1, fault_at("zygote.tell_ready"));
 }
 
-// Its socket has a message, or its other end is closed.
+// Called when the member's socket has a message, or its other end is closed.
 void keeper_process::read_message(std::uint32_t m) {
   member& it = members_[m];
   if (!it.is_met) return read_introduction(m);
@@ -263,7 +263,7 @@ void keeper_process::report_untold(std::uint32_t m) {
   }
 }
 
-// A host that has closed its runtime before it ended has announced it.
+// A host that closes its runtime before it ends has sent order::leave.
 void keeper_process::drop_dead_member(std::uint32_t m) {
   const member& it = members_[m];
   order o;

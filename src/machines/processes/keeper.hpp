@@ -6,15 +6,15 @@
 //
 // Each member has lanes, heap, board and bell of its own. A worker of a shared pool serves one lane
 // of each member, in turn, and learns of them by notes from the keeper. But a worker of a private
-// pool, and a confined one, which can be given nothing later, is forked for one member and dies
-// with it. Confined workers of the same number take turns by the word `serving`, so that no more
-// tasks run than the pool has workers.
+// pool is forked for one member and dies with it, and so is a confined one, which can be given
+// nothing later. Confined workers of the same number take turns by the word `serving`, so that no
+// more tasks run than the pool has workers.
 //
-// A member that dies is taken out of all workers: none begins a task of that member from then on,
-// and a worker that is in one is killed, as no host wants the outcome. That counts as no attempt of
-// another member's task. A worker says which member it serves, and goes on saying so from one task
-// of that member to the next. It says so, too, while it maps the memory of a new member: a death is
-// charged to that.
+// A member that dies is taken out of all workers: none begins a task of that member from then on. A
+// worker that is in one is killed, because no host wants the outcome; that counts as no attempt of
+// another member's task. A worker names the member that it serves from its first task on until it
+// serves another. It also names a new member while it maps that member's memory, so that a death is
+// charged to it.
 //
 //   keeper                                     worker
 //   note: detach                               serving: another, or 0 -> member; fails? then it
@@ -24,8 +24,8 @@
 //
 // A body of the member runs only while `serving` says so, and both sides change that word by
 // compare-exchange: so a worker that is killed for a member serves no other, and begins nothing for
-// another. Both sides first store and then look: a worker that the keeper did not find serving the
-// member sees the note before it begins.
+// another. Both sides store and then look: a worker that the keeper did not find serving the member
+// sees the note before it begins.
 //
 // A member may take back a task that it has posted, if its worker serves another one:
 //
@@ -35,9 +35,9 @@
 //   the task's end: none? then it is back      runs it, publishes its end
 //                                              serving: member -> another
 //
-// A worker that runs the task has looked at `skip` before it was set, so it serves the member, or
-// has published the end. It may have died in the task, and its successor may serve another member:
-// so the number of the process is compared.
+// A worker that runs the task has looked at `skip` before it was set, so it still serves the member
+// or has published the end. If it has died in the task, its successor may serve another member; so
+// the number of the process is compared.
 #ifndef LEVERET_MACHINES_PROCESSES_KEEPER_HPP
 #define LEVERET_MACHINES_PROCESSES_KEEPER_HPP
 
@@ -54,7 +54,7 @@ constexpr unsigned member_files = 5;  // heap, common, bell, output, error
 constexpr unsigned own_files = 3;     // the first of them, which the host of a private pool sends
 constexpr std::size_t berth_bytes = 4096;  // a page each: a confined worker has its own only
 
-// The state of a worker of a shared pool. In memory that members see read-only.
+// berth: the state of a worker of a shared pool, in memory that members see read-only.
 template <class Env = real_env>
 struct alignas(berth_bytes) berth {
   using word = typename Env::template atomic<std::uint32_t>;
@@ -62,8 +62,8 @@ struct alignas(berth_bytes) berth {
   static constexpr std::uint32_t wanted = 1u << 30;
   static_assert(members_max < wanted);
 
-  // The worker's part. turn() says which member it serves from now on, a member plus 1, or 0 for
-  // none, in place of the last. False: it will be killed, and must do nothing more.
+  // The worker's part. turn() replaces the number of the member that it serves (plus 1; 0: none).
+  // False: the worker will be killed, and must do nothing more.
   [[nodiscard]] bool turn(std::uint32_t from, std::uint32_t to) noexcept {
     LEV_DCHECK(from <= members_max && to <= members_max);
     // Pairs with doom(). Sequentially consistent: the look at the notes comes after it.
@@ -84,16 +84,16 @@ struct alignas(berth_bytes) berth {
     // Pairs with turn().
     return serving.compare_exchange_strong(expected, expected | doomed, memory_order_seq_cst);
   }
-  // doom_free() does if it is in no task, and charges its death to the member.
+  // doom_free() claims it if the worker is in no task, and charges its death to the member.
   [[nodiscard]] bool doom_free(std::uint32_t member) noexcept {
     LEV_DCHECK(member < members_max);
     std::uint32_t nobody = 0;
     // Pairs with turn().
     return serving.compare_exchange_strong(nobody, (member + 1) | doomed, memory_order_seq_cst);
   }
-  // The part of one of several workers that have the berth in turn: try_take() when it has a task,
-  // then leave(). A worker that finds it taken says so, and waits until `serving` changes from the
-  // value seen; 0: it is free. leave() returns whether one waits.
+  // The part of a worker that shares the berth with others in turns: try_take() when it has a task,
+  // then leave(). A worker that finds the berth taken says that it wants it, and waits until
+  // `serving` changes from the value seen (0: it is free). leave() returns whether a worker waits.
   [[nodiscard]] bool try_take(std::uint32_t member, bool others_wait) noexcept {
     std::uint32_t nobody = 0;
     // Pairs with leave(): the work of the turn before is seen.
@@ -113,12 +113,12 @@ struct alignas(berth_bytes) berth {
   bool leave() noexcept {
     return (serving.exchange(0, memory_order_seq_cst) & wanted) != 0;  // Pairs with try_take()
   }
-  // leave() for a worker that has died, if it had its turn.
+  // leave_for() ends the turn of a worker that has died in it.
   bool leave_for(std::uint32_t member) noexcept {
     return (serving.load(memory_order_relaxed) & ~wanted) == member + 1 && leave();
   }
 
-  // For any process: the member that the worker serves, plus 1; 0: none.
+  // served(), for any process: the member that the worker serves, plus 1; 0: none.
   std::uint32_t served() const noexcept {
     // Pairs with turn(). Sequentially consistent: a member that takes a task back looks after it
     // has said so, and the worker looks at what is to be skipped when it has turned.
@@ -128,8 +128,8 @@ struct alignas(berth_bytes) berth {
     const std::uint32_t now = served();
     return now != 0 && now != member + 1;
   }
-  // The same for one process. The present worker's process number is read last, as it was written
-  // first.
+  // is_away_from(): whether that worker process serves another member. The process number is read
+  // last, because it was written first.
   bool is_away_from(std::uint32_t member, std::uint32_t worker_process) const noexcept {
     return is_away_from(member) && process.load(memory_order_relaxed) == worker_process;
   }
@@ -161,8 +161,9 @@ struct pool_page {
   berth<> berths[workers_max];
 };
 
-// From the keeper to a worker: a member comes or goes; or the worker is to end, as a member has
-// given it up. An attach brings six files: those of the introduction, and the lane.
+// note: from the keeper to a worker. A member comes (attach) or goes, or the worker must end
+// because a member has given it up. An attach brings six files: those of the introduction, and the
+// lane.
 struct note {
   enum : std::uint32_t { attach = 0, detach = 1, end = 2 };
   std::uint32_t what = attach;
@@ -179,9 +180,9 @@ static_assert(std::is_trivially_copyable_v<note> && sizeof(note) != sizeof(repor
 // serve_members() is the main function of a worker that learns of its members by `notes`.
 [[noreturn]] void serve_members(berth<>& place, const alarm<>& wakes, int notes) noexcept;
 
-// serve_one() is that of a worker with one member, whose files are those of an attach; `turns` when
-// there are others of its number. `known`: the verdicts on the book's libraries, for confined
-// workers.
+// serve_one() is that of a worker with one member, whose files are those of an attach. It has
+// `turns` when other members have workers of its number, and `known`, the verdicts on the book's
+// libraries, if it is confined.
 struct own_start {
   berth<>* turns;
   const note* about;

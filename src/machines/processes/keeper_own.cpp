@@ -100,7 +100,8 @@ void keeper_process::start_own(std::uint32_t m, const order& o, int file) {
   close_file(&pidfd);
 }
 
-// For a host that may not do it itself. It orders a successor when it has been told of the death.
+// Kills a worker for a host that may not do so itself. The host orders a successor when it has been
+// told of the death.
 void keeper_process::kill_own(std::uint32_t m, std::uint32_t worker) noexcept {
   if (worker >= members_[m].lanes.size()) return;
   const pid_t pid = members_[m].lanes[worker].own.pid;
@@ -130,7 +131,7 @@ void keeper_process::begin_own(std::uint32_t m, const order& o, pid_t parent, in
   serve_one({leave_common(o.worker), &n, files, &it.known});
 }
 
-// Of the memory that a shared pool's workers have in common, this one keeps its berth.
+// Gives up the memory that a shared pool's workers have in common, except for this one's berth.
 berth<>* keeper_process::leave_common(std::uint32_t worker) noexcept {
   if (page_ == nullptr) return nullptr;
   berth<>* own = &page_->berths[worker];
@@ -168,7 +169,7 @@ bool keeper_process::report_own_death(pid_t pid, int how) {
   return false;
 }
 
-// Their number is free for others when they are gone.
+// The member's number is free for another when its workers are gone.
 void keeper_process::end_own(std::uint32_t m) noexcept {
   for (std::uint32_t w = 0; w < members_[m].lanes.size(); ++w) {
     const pid_t pid = members_[m].lanes[w].own.pid;

@@ -11,7 +11,7 @@
 
 namespace lev::processes {
 
-// A member that a worker is still to be told of, with the file of its lane.
+// A member of which a worker must still be told, with the file of its lane.
 struct late_note {
   std::uint32_t member;
   int lane_file;

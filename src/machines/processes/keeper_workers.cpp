@@ -94,8 +94,8 @@ bool keeper_process::is_running(std::uint32_t worker) {
   return is_there;
 }
 
-// Closes the files that the worker must not hold: as long as it held one, the closing of that file
-// would not be seen.
+// Closes the files that the worker must not hold: while it held one, no process would see that file
+// end.
 [[noreturn]] void keeper_process::begin_worker(std::uint32_t worker, pid_t parent, int notes) {
   become_worker(rule_, parent);
   take_worker_number(static_cast<int>(worker));
@@ -107,8 +107,8 @@ bool keeper_process::is_running(std::uint32_t worker) {
   serve_members(page_->berths[worker], alarms_->of[worker], notes);
 }
 
-// A worker whose body has closed its end looks for the note all the same, in vain, and ends then:
-// it begins no other task before.
+// A worker whose body has closed its end looks for the note before it begins another task, does not
+// find it, and ends.
 bool keeper_process::send_note(std::uint32_t worker, const note& n,
                                std::span<const int> files) noexcept {
   worker_seat& w = workers_[worker];
@@ -123,8 +123,8 @@ bool keeper_process::send_note(std::uint32_t worker, const note& n,
 }
 
 // A worker that is in a long task reads no notes, and the system lets only so many messages and
-// files be under way. So what it has not been told of a member that leaves is forgotten, and the
-// rest has room: the ends of the members that it knows.
+// files be under way. So a member that leaves before the worker has been told of it is forgotten,
+// and there is room for the rest: the ends of members that it knows.
 void keeper_process::tell_late(std::uint32_t worker) noexcept {
   constexpr std::uint32_t unread_max = 16;
   worker_seat& w = workers_[worker];
@@ -236,9 +236,9 @@ void keeper_process::end_task(std::uint32_t m, const order& o) {
   report_to(m, r);
 }
 
-// The worker begins no task of the member's, which has found that the words of its lane are not as
-// it wrote them, or that it does not come to its lane. A task of another member may have done it,
-// and another may run by now; or the worker hangs before it can read a note.
+// The worker begins none of the member's tasks: the member has found the words of its lane
+// overwritten, or the worker does not come to its lane. A task of another member may have done
+// that, and yet another may run by now; or the worker hangs before it can read a note.
 void keeper_process::give_up(std::uint32_t m, std::uint32_t worker) {
   const std::vector<lane_place>& lanes = members_[m].lanes;
   const bool is_its = worker < lanes.size() && lanes[worker].is_attached;  // no successor's
@@ -265,8 +265,8 @@ void keeper_process::reap() {
   }
 }
 
-// The member that the word of a worker that has died names, or that had it killed and is gone, plus
-// 1; 0: none. A body may have written anything there.
+// The member, plus 1, that the berth of a dead worker names, or that had it killed and is gone; 0:
+// none. A body may have written anything there.
 std::uint32_t keeper_process::served_last(std::uint32_t worker) const noexcept {
   const std::uint32_t served = page_->berths[worker].served();
   if (served == 0 || served > members_max) return 0;

@@ -1,5 +1,5 @@
-// lane: the memory that the host and one worker process share, besides the memory that tasks name.
-// README.md beside this file has the protocol and its proof.
+// lane: the memory through which the host and one worker process speak. (Memory that tasks name is
+// shared beside it.) README.md beside this file has the protocol and its proof.
 //
 //   member       written by  read by
 //   records      host        worker: tasks posted to it, in a ring
@@ -15,11 +15,11 @@
 //   first        host        worker, at its start: the number of its first task
 //
 // Tasks on a lane are numbered from 1, without an end: 0 follows 2^32 - 1, and no number means
-// "none". The numbers go on when a worker is replaced, and all words that are compared with one are
-// set to the number before its first task: they match no later number. A record or an end is there
-// when its own word says its number: that word is the task's state, attempt and owner in one, as
-// each attempt has a number of its own and each lane one worker. The worker writes only to its own
-// lane, and holds no lock.
+// "none". The numbers go on when a worker is replaced; all words that are compared with them are
+// then set to the number before the new worker's first task, and match no later one. A record or an
+// end is there when its own word has its number. That word is the task's state, attempt and owner
+// in one, because each attempt has a number of its own and each lane one worker. The worker writes
+// only to its own lane, and holds no lock.
 #ifndef LEVERET_MACHINES_PROCESSES_LANE_HPP
 #define LEVERET_MACHINES_PROCESSES_LANE_HPP
 
@@ -40,8 +40,8 @@ static_assert(lane_records <= 32);                        // pool::bit_of()
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free &&
               sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 
-// The end of a task that did not succeed, or was timed, as the worker reports it; its status is
-// elsewhere.
+// How a task that did not succeed, or was timed, has ended, as the worker reports it. Its status is
+// in lane::ended.
 struct ending {
   static constexpr std::size_t text_max = 223;
   std::uint16_t text_bytes = 0;
@@ -75,8 +75,8 @@ struct lane {
   // The host's part; one caller at a time.
   //
   // reset() prepares the lane for a new worker, whose first task is number `first`. No other
-  // process uses the lane then: everything the worker before has written, even where it should not
-  // have, is gone.
+  // process uses the lane then: everything that the last worker has written is gone, even where it
+  // should not have written.
   void reset(std::uint32_t first_number) noexcept;
   record& record_of(std::uint32_t number) noexcept { return records[number % lane_records]; }
   // new_record() is the place for the next task to post.
@@ -105,8 +105,8 @@ struct lane {
   bool has_success(std::uint32_t number) const noexcept {
     return end_of(number) == make_end(number, status::ok);
   }
-  // The word where the end of the task will be, or is; code_of() gives its status, if it is the
-  // task's.
+  // end_of() reads the word of the task's end; if it has the task's number, code_of() gives the
+  // status.
   std::uint64_t end_of(std::uint32_t number) const noexcept {
     // Pairs with finish(). Sequentially consistent: the last look of a host that sleeps or leaves
     // comes after it has left the watch, which an acquire need not do.
@@ -121,9 +121,9 @@ struct lane {
   static constexpr std::uint8_t code_of(std::uint64_t end) noexcept {
     return static_cast<std::uint8_t>(end);
   }
-  // take_back() asks the worker not to begin a task. True: it has not begun it, as it has not even
-  // published the end of the task before, and it will see the request. False: it may have begun it,
-  // and the end tells.
+  // take_back() asks the worker not to begin a task. True: the worker has not begun it, because it
+  // has not published the end of the task before, and it will see the request. False: it may have
+  // begun the task, and the end tells.
   [[nodiscard]] bool take_back(std::uint32_t number) noexcept {
     // Pairs with is_skipped(). Sequentially consistent: the look at the end before comes after it
     // (store-then-load handshake with finish() and is_skipped()).
@@ -142,7 +142,8 @@ struct lane {
     return records[number % lane_records].number.load(memory_order_seq_cst) == number;
   }
   void claim(std::uint32_t number) noexcept {
-    // Read when the kernel says that the worker is dead: then every store it made is there.
+    // The host reads it when the kernel says that the worker is dead: then every store that it made
+    // is there.
     claimed.store(number, memory_order_relaxed);
   }
   void begin_index(std::uint32_t number, std::uint32_t index) noexcept {
@@ -160,7 +161,7 @@ struct lane {
   ending& new_ending(std::uint32_t number) noexcept { return endings[number % lane_records]; }
   void finish(std::uint32_t number, status code = status::ok) noexcept {
     // Pairs with end_of(): publishes the ending and the outputs. Sequentially consistent: the look
-    // at the watchers comes after it (store-then-load handshake with board::watch_ends()).
+    // at the watchers comes after it (store-then-load handshake with unwatch() and want_ends()).
     ended[number % lane_records].store(make_end(number, code), memory_order_seq_cst);
   }
   // fall_asleep() announces the sleep; the caller must look for a record and for orders once more,
@@ -197,8 +198,8 @@ struct lane {
   alignas(line_pair_bytes) word rung{0};
   record records[lane_records];
   // Written by the worker, read by the host: a task's number above, its status below. Publishes the
-  // ending, and the task's outputs. All on one pair of lines: a tender that takes the ends of many
-  // successful tasks waits for it once, and a worker that no tender polls keeps it all the time.
+  // ending, and the task's outputs. All are on one pair of lines: a tender that takes the ends of
+  // many successful tasks waits for it once, and a worker that no tender polls keeps it.
   alignas(line_pair_bytes) end_word ended[lane_records];
   ending endings[lane_records];
 };

@@ -1,13 +1,13 @@
 // Looking at the pools of other processes, from outside:
 //
 //   1. Among a process's open files (/proc/PID/fd) find the board, by its name.
-//     2. Copy the sign at its beginning; check what it says about itself.
+//   2. Copy the sign at its beginning; check what it says about itself.
 //   3. For each seat, open and copy the lane, whose file the sign names, and sum it up.
-//     4. Look up the name of the running procedure, in the board's book.
+//   4. Look up the name of the running procedure, in the board's book.
 //
-// Nothing is mapped, so a file that gets shorter causes a short read and no SIGBUS; no byte read is
-// used as an address or a length; and a file is asked for its seals before it is read, as only
-// memory files have them: no pipe, device or file system can keep the looker waiting.
+// Nothing is mapped, so a file that gets shorter causes a short read and no SIGBUS. No byte that is
+// read is used as an address or a length. A file is asked for its seals before it is read: only
+// memory files have them, so no pipe, device or file system can keep the looker waiting.
 #include <leveret/look.hpp>
 #include <leveret/status.hpp>
 
@@ -161,15 +161,15 @@ std::uint32_t newest(const NumberAt& number_at, std::uint32_t before_first) noex
   return most;
 }
 
-// A worker can write anything to its lane, and goes on while it is copied: whatever the numbers
-// are, the line is no longer than a line can be.
-procedure_id sum_up(const lane<>& desk, std::uint32_t returned, seen_worker& worker) noexcept {
-  const std::uint32_t before_first = desk.first - 1;
+// A worker can write anything to its lane, and goes on while the lane is copied. Whatever the
+// numbers are, the result is a line no longer than a line can be.
+procedure_id sum_up(const lane<>& seen, std::uint32_t returned, seen_worker& worker) noexcept {
+  const std::uint32_t before_first = seen.first - 1;
   const auto record_at = [&](std::uint32_t i) {
-    return desk.records[i].number.load(memory_order_relaxed);
+    return seen.records[i].number.load(memory_order_relaxed);
   };
   const auto end_at = [&](std::uint32_t i) {
-    return lane<>::number_of(desk.ended[i].load(memory_order_relaxed));
+    return lane<>::number_of(seen.ended[i].load(memory_order_relaxed));
   };
   const std::uint32_t posted = newest(record_at, before_first);
   const std::uint32_t done = smaller(newest(end_at, before_first), posted);
@@ -178,9 +178,9 @@ procedure_id sum_up(const lane<>& desk, std::uint32_t returned, seen_worker& wor
   worker.posted = before_first + posted - returned;
   worker.done = worker.posted - line;
   worker.waiting = line;
-  const std::uint32_t claimed = desk.claimed.load(memory_order_relaxed) - before_first;
+  const std::uint32_t claimed = seen.claimed.load(memory_order_relaxed) - before_first;
   if (line == 0 || claimed <= done || claimed > posted) return 0;
-  const auto& task = desk.records[(before_first + claimed) % lane_records];
+  const auto& task = seen.records[(before_first + claimed) % lane_records];
   --worker.waiting;
   worker.attempt = task.attempt == 0 ? 1u : task.attempt;
   return task.procedure;
@@ -188,7 +188,7 @@ procedure_id sum_up(const lane<>& desk, std::uint32_t returned, seen_worker& wor
 
 template <std::size_t Size>
 void read_name(const file& board, procedure_id id, char (&name)[Size]) noexcept {
-  // A name of the book's fits, with its end.
+  // A name of the book fits, with the zero that terminates it.
   static_assert(sizeof(book_entry::name) <= Size);
   const std::size_t entry =
       offsetof(common, procedures) + offsetof(book, entries) + std::size_t{id} * sizeof(book_entry);
@@ -221,14 +221,14 @@ void process_files::look(const char* name, std::vector<seen_pool>& pools) const 
   read_text(path, pool.program);
   if (char* end = std::strchr(pool.program, '\n')) *end = 0;
   make_printable(pool.program);
-  const auto desk = std::make_unique<lane<>>();
+  const auto copy = std::make_unique<lane<>>();
   for (std::uint32_t i = 0; i < shown->workers; ++i) {
     const seat_sign& seat = shown->seats[i];
     seen_worker worker;
     worker.pid = static_cast<int>(seat.pid.load(memory_order_relaxed));
     worker.deaths = seat.deaths.load(memory_order_relaxed);
-    if (!look_at_lane(seat, desk.get())) return;  // the pool ends
-    const procedure_id id = sum_up(*desk, seat.returned.load(memory_order_relaxed), worker);
+    if (!look_at_lane(seat, copy.get())) return;  // the pool ends
+    const procedure_id id = sum_up(*copy, seat.returned.load(memory_order_relaxed), worker);
     if (worker.attempt != 0) read_name(board, id, worker.procedure);
     const procedure_id died_in = seat.died_in.load(memory_order_relaxed);
     if (died_in != 0) read_name(board, died_in, worker.died_in);

@@ -27,11 +27,11 @@ using processes::pool;
 
 // The pipeline keeps no more of a line than a lane has room for.
 static_assert(line_jobs_max <= processes::lane_records);
-// The text of an end, with its end.
+// The text of an end fits, with the zero that terminates it.
 static_assert(sizeof(remote_end::text) == processes::ending::text_max + 1);
 
-// Host threads sleep on a futex; the service sleeps where workers and the zygote reach it. In
-// another runtime, where a callback has brought it, it is a host like any other.
+// Host threads sleep on a futex; the service sleeps where workers and the zygote reach it. A
+// service that a callback has brought into another runtime is a host like any other there.
 class process_machine;
 thread_local const process_machine* served_here = nullptr;
 
@@ -106,7 +106,7 @@ class process_machine final : public machine, public remote_workers {
   bool take_back(std::uint32_t worker, std::uint32_t n) noexcept override;
   bool has_end(std::uint32_t worker) const noexcept override {
     const pool::seat& s = pool_.at(worker);
-    return s.desk->has_end(s.collected.load(memory_order_relaxed) + 1);
+    return s.lane->has_end(s.collected.load(memory_order_relaxed) + 1);
   }
   remote_ends ends_of(std::uint32_t worker) const noexcept override;
   std::uint64_t spent_ns(std::uint32_t worker, std::uint32_t n) const noexcept override;
@@ -204,8 +204,8 @@ bool process_machine::take_back(std::uint32_t worker, std::uint32_t n) noexcept 
   const std::uint32_t number = s.collected.load(memory_order_relaxed) + 1 + n;
   LEV_DCHECK(n < s.posted.load(memory_order_relaxed) - s.collected.load(memory_order_relaxed));
   s.skipped |= pool::bit_of(number);
-  const bool is_back = s.desk->take_back(number) || pool_.has_begun_none(worker) ||
-                       (pool_.has_left_us(worker) && !s.desk->has_end(number));
+  const bool is_back = s.lane->take_back(number) || pool_.has_begun_none(worker) ||
+                       (pool_.has_left_us(worker) && !s.lane->has_end(number));
   if (is_back) s.taken_back |= pool::bit_of(number);
   return is_back;
 }
@@ -219,7 +219,7 @@ void process_machine::write(std::uint32_t worker, std::uint32_t ahead,
   LEV_DCHECK(pool_.procedures().has(c.procedure));
   s.skipped &= ~pool::bit_of(number);
   s.taken_back &= ~pool::bit_of(number);
-  lane<>::record& r = s.desk->new_record(number);
+  lane<>::record& r = s.lane->new_record(number);
   r.procedure = c.procedure;
   r.argument_count = c.argument_count;
   r.is_timed = c.is_timed;
@@ -235,7 +235,7 @@ void process_machine::post(std::uint32_t worker, std::uint32_t count) noexcept {
   LEV_DCHECK(s.posted.load(memory_order_relaxed) - s.collected.load(memory_order_relaxed) <=
              processes::lane_records);
   fault_at("host.post");
-  if (s.desk->post(first, count)) pool_.wake(worker);
+  if (s.lane->post(first, count)) pool_.wake(worker);
 }
 
 // The words that a worker may say of a task; any other is a failure. Only the host cancels.
@@ -252,9 +252,9 @@ remote_ends process_machine::ends_of(std::uint32_t worker) const noexcept {
   const std::uint32_t end = s.posted.load(memory_order_relaxed) + 1;
   remote_ends there;
   std::uint32_t n = begin;
-  while (n != end && s.desk->has_success(n)) ++n;
+  while (n != end && s.lane->has_success(n)) ++n;
   there.successes = n - begin;
-  there.has_other = n != end && s.desk->has_end(n);
+  there.has_other = n != end && s.lane->has_end(n);
   return there;
 }
 
@@ -262,7 +262,7 @@ std::uint64_t process_machine::spent_ns(std::uint32_t worker, std::uint32_t n) c
   const pool::seat& s = pool_.at(worker);
   const std::uint32_t number = s.collected.load(memory_order_relaxed) + 1 + n;
   LEV_DCHECK(n < s.posted.load(memory_order_relaxed) - s.collected.load(memory_order_relaxed));
-  const volatile processes::ending& how = s.desk->ending_of(number);
+  const volatile processes::ending& how = s.lane->ending_of(number);
   return how.spent_ns;
 }
 
@@ -278,7 +278,7 @@ bool process_machine::collect(std::uint32_t worker, remote_end* end) noexcept {
   pool::seat& s = pool_.at(worker);
   const std::uint32_t number = s.collected.load(memory_order_relaxed) + 1;
   if (number == s.posted.load(memory_order_relaxed) + 1) return false;
-  const std::uint64_t said = s.desk->end_of(number);
+  const std::uint64_t said = s.lane->end_of(number);
   if (lane<>::number_of(said) != number) return false;
   LEV_DCHECK(s.posted.load(memory_order_relaxed) - number < processes::lane_records);
   fault_at("host.collect");
@@ -286,7 +286,7 @@ bool process_machine::collect(std::uint32_t worker, remote_end* end) noexcept {
   s.collected.store(number, memory_order_relaxed);
   end->text[0] = 0;
   if (end->result == status::ok) return true;
-  const volatile processes::ending& how = s.desk->ending_of(number);
+  const volatile processes::ending& how = s.lane->ending_of(number);
   const std::size_t bytes = smaller<std::size_t>(how.text_bytes, processes::ending::text_max);
   end->task_code = how.task_code;
   end->stopped_at = how.stopped_at;
@@ -303,35 +303,35 @@ bool process_machine::collect(std::uint32_t worker, remote_end* end) noexcept {
 bool process_machine::was_begun(std::uint32_t worker) noexcept {
   const pool::seat& s = pool_.at(worker);
   const std::uint32_t oldest = s.collected.load(memory_order_relaxed) + 1;
-  const std::uint32_t said = s.desk->claimed.load(memory_order_relaxed);
+  const std::uint32_t said = s.lane->claimed.load(memory_order_relaxed);
   return said + 1 != oldest;
 }
 
 std::uint32_t process_machine::index_begun(std::uint32_t worker) noexcept {
   const pool::seat& s = pool_.at(worker);
   const std::uint32_t oldest = s.collected.load(memory_order_relaxed) + 1;
-  const std::uint64_t said = s.desk->index_begun.load(memory_order_relaxed);
+  const std::uint64_t said = s.lane->index_begun.load(memory_order_relaxed);
   return said >> 32 == oldest ? static_cast<std::uint32_t>(said) : no_index;
 }
 
-// The words that only the host writes are as they were; a worker publishes ends in order, and is
-// not asleep twice with the same task before it, as it was woken in between. Anything else means
-// that the lane has been overwritten. A slow or stopped worker is not blamed.
+// In a sound lane the words that only the host writes are unchanged, ends come in order, and a
+// worker that was woken does not fall asleep again before the same task. Anything else means that
+// the lane has been overwritten. A slow or stopped worker shows none of this.
 bool process_machine::revisit(std::uint32_t worker) noexcept {
   pool::seat& s = pool_.at(worker);
-  lane<>& desk = *s.desk;
+  lane<>& lane = *s.lane;
   const std::uint32_t oldest = s.collected.load(memory_order_relaxed) + 1;
   bool is_whole = true;
   bool has_later_end = false;
   for (std::uint32_t n = oldest; n != s.posted.load(memory_order_relaxed) + 1; ++n) {
-    is_whole &= desk.has_record(n);
-    has_later_end |= n != oldest && desk.has_end(n);
+    is_whole &= lane.has_record(n);
+    has_later_end |= n != oldest && lane.has_end(n);
   }
-  if (desk.has_end(oldest)) {                  // after the check of later ones
-    desk.rung.store(0, memory_order_relaxed);  // or it would not tell of the next end either
+  if (lane.has_end(oldest)) {                  // after the check of later ones
+    lane.rung.store(0, memory_order_relaxed);  // or it would not tell of the next end either
     return true;
   }
-  const bool is_asleep = desk.wake();
+  const bool is_asleep = lane.wake();
   pool_.wake(worker);  // even if it seems to be awake
   if (!is_whole || has_later_end) return false;
   if (is_asleep && s.roused == oldest) return false;

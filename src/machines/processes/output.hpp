@@ -52,7 +52,7 @@ class output {
   mark marks_[2];
 };
 
-// drop_output() lets go of a host's output, whose reader would wait for its end.
+// drop_output() lets go of a host's output: its reader would otherwise wait for it to end.
 inline void drop_output() noexcept {
   std::fflush(nullptr);
   const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);

@@ -29,8 +29,8 @@ namespace lev::processes {
 
 namespace {
 
-constexpr std::size_t desk_bytes = round_up(sizeof(lane<>), page_bytes);
-static_assert(desk_bytes >= sizeof(lane<>) && desk_bytes % page_bytes == 0);  // a store follows
+constexpr std::size_t bare_lane_bytes = round_up(sizeof(lane<>), page_bytes);
+static_assert(bare_lane_bytes >= sizeof(lane<>));  // a store follows, on a page of its own
 
 using word = lane<>::word;
 
@@ -40,11 +40,12 @@ pool::pool(const config& c) noexcept : settings_(c) {}
 
 pool::~pool() {
   close();
-  // Not before: while a runtime closes, threads whose submit it refuses may still look at it.
+  // The page is not unmapped before: while a runtime closes, threads whose submit it refuses may
+  // still look at it.
   if (page_ != nullptr) munmap(const_cast<pool_page*>(page_), sizeof(pool_page));
   if (alarms_ != nullptr) munmap(alarms_, sizeof(pool_alarms));
   for (std::uint32_t i = 0; i < workers_; ++i) {
-    if (seats_[i].desk != nullptr) munmap(seats_[i].desk, lane_bytes_);
+    if (seats_[i].lane != nullptr) munmap(seats_[i].lane, lane_bytes_);
     close_file(&seats_[i].file);
   }
   if (shared_ != nullptr) munmap(shared_, sizeof(common));
@@ -90,7 +91,7 @@ bool pool::open_files(std::uint32_t workers) {
     return fail("sealing a memory file");
   bell_ = fault_at("host.eventfd") ? -1 : out_of_the_way(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (bell_ < 0) return fail("eventfd");
-  lane_bytes_ = desk_bytes + settings_.local_store_bytes;
+  lane_bytes_ = bare_lane_bytes + settings_.local_store_bytes;
   seats_.reset(new seat[workers]);
   deaths_.reserve(workers);  // nothing is allocated when one comes
   workers_ = workers;
@@ -98,9 +99,9 @@ bool pool::open_files(std::uint32_t workers) {
     seats_[i].file = make_memory_file("leveret-lane", lane_bytes_);
     if (seats_[i].file < 0) return fail("making a worker's memory file");
     if (!seal_memory_file(seats_[i].file, false)) return fail("sealing a worker's memory file");
-    void* desk = map_near(seats_[i].file, lane_bytes_);
-    if (desk == nullptr) return fail("mapping a worker's memory file");
-    seats_[i].desk = new (desk) lane<>;
+    void* begin = map_near(seats_[i].file, lane_bytes_);
+    if (begin == nullptr) return fail("mapping a worker's memory file");
+    seats_[i].lane = new (begin) lane<>;
     const std::uint32_t last = faults::lanes_begin_after.load(memory_order_relaxed);
     seats_[i].posted.store(last, memory_order_relaxed);
     seats_[i].collected.store(last, memory_order_relaxed);
@@ -109,7 +110,8 @@ bool pool::open_files(std::uint32_t workers) {
   return true;
 }
 
-// A zygote may have to be started again when the caller's strings are gone.
+// Keeps copies of the caller's strings: a zygote may have to be started again when the strings are
+// gone.
 void pool::keep_names() {
   LEV_ASSERT(command_.empty());  // or settings_ would name strings that move
   if (settings_.processes.pool != nullptr) {
@@ -126,8 +128,8 @@ void pool::keep_names() {
 
 bool pool::open(std::uint32_t workers) {
   keep_names();
-  // A program's static objects are made in its zygote, too: their workers would start workers, and
-  // so on. A worker runs tasks, and this is not about runtimes that they open.
+  // A program's static objects are made in its zygote, too; if they opened runtimes there, their
+  // workers would start workers without end. A worker's tasks may open runtimes.
   if (role() != process_role::host && worker_number() < 0) {
     errno = 0;
     return fail(
@@ -197,8 +199,8 @@ bool pool::start_worker(std::uint32_t worker) noexcept {
   const std::uint32_t posted = s.posted.load(memory_order_relaxed);
   const std::uint32_t line = posted - s.collected.load(memory_order_relaxed);
   LEV_ASSERT(line <= lane_records);
-  // The worker before is dead, and the next one waits for its orders.
-  s.desk->reset(posted + 1);
+  // The last worker is dead, and the next one waits for its orders.
+  s.lane->reset(posted + 1);
   shared_->shown.seats[worker].returned.fetch_add(line, memory_order_relaxed);
   s.collected.store(posted, memory_order_relaxed);
   s.first = posted + 1;
@@ -209,7 +211,7 @@ bool pool::start_worker(std::uint32_t worker) noexcept {
   // The line has no task, and its turn is held.
   s.has_arrived.store(0, memory_order_relaxed);
   s.awaited_since_ns = monotonic_ns();
-  const order o{order::start, worker, reinterpret_cast<std::uintptr_t>(s.desk)};
+  const order o{order::start, worker, reinterpret_cast<std::uintptr_t>(s.lane)};
   LEV_DCHECK(s.first == s.posted.load(memory_order_relaxed) + 1);
   s.is_alive = !fault_at("host.send_order") && send_message(socket_, o, {&s.file, 1}, 0);
   if (s.is_alive) ++arriving_;
@@ -237,22 +239,22 @@ void pool::show_pool() noexcept {
 }
 
 void* pool::store_of(std::uint32_t worker) noexcept {
-  return reinterpret_cast<char*>(seats_[worker].desk) + desk_bytes;
+  return reinterpret_cast<char*>(seats_[worker].lane) + bare_lane_bytes;
 }
 
 void pool::wake(std::uint32_t worker) noexcept {
   fault_at("host.wake");
-  if (!shares_workers()) return wake_sleeper(at(worker).desk->asleep, sleepers::anywhere);
+  if (!shares_workers()) return wake_sleeper(at(worker).lane->asleep, sleepers::anywhere);
   alarms_->of[worker].ring();
   wake_sleeper(alarms_->of[worker].rings, sleepers::anywhere);
 }
 
 void pool::give_order(std::uint32_t worker, std::uint32_t order) noexcept {
   LEV_DCHECK(order == lane<>::order_work || order == lane<>::order_stop);
-  lane<>& desk = *at(worker).desk;
+  lane<>& its_lane = *at(worker).lane;
   // Pairs with the worker's last look before it sleeps.
-  desk.orders.store(order, memory_order_seq_cst);
-  if (desk.wake()) wake(worker);
+  its_lane.orders.store(order, memory_order_seq_cst);
+  if (its_lane.wake()) wake(worker);
 }
 
 void pool::notify() noexcept {
@@ -279,7 +281,7 @@ void pool::wait(std::uint64_t timeout_ns) noexcept {
   std::uint64_t rings;
   [[maybe_unused]] const ssize_t n = read(bell_, &rings, sizeof rings);
   for (std::uint32_t i = 0; i < workers_; ++i) {
-    word& rung = seats_[i].desk->rung;
+    word& rung = seats_[i].lane->rung;
     // Pairs with the worker's ring: the service looks at the ends after this.
     if (rung.load(memory_order_relaxed) != 0) rung.exchange(0, memory_order_seq_cst);
   }
@@ -290,13 +292,13 @@ void pool::wait(std::uint64_t timeout_ns) noexcept {
 // of a task that it has not collected.
 void pool::show_victim(std::uint32_t worker) noexcept {
   const seat& s = seats_[worker];
-  const std::uint32_t claimed = s.desk->claimed.load(memory_order_relaxed);
+  const std::uint32_t claimed = s.lane->claimed.load(memory_order_relaxed);
   const std::uint32_t before = s.collected.load(memory_order_relaxed);
   // Pairs with post(): the record of a posted task is there.
   const std::uint32_t line = s.posted.load(memory_order_acquire) - before;
   const std::uint32_t after = claimed - before;
-  if (after == 0 || after > line || line > lane_records || s.desk->has_end(claimed)) return;
-  shared_->shown.seats[worker].died_in.store(s.desk->record_of(claimed).procedure,
+  if (after == 0 || after > line || line > lane_records || s.lane->has_end(claimed)) return;
+  shared_->shown.seats[worker].died_in.store(s.lane->record_of(claimed).procedure,
                                              memory_order_relaxed);
 }
 
@@ -318,11 +320,12 @@ void pool::note_death(std::uint32_t worker, int how, const report* told) {
   remote_death d;
   d.worker = worker;
   explain(how, settings_.processes.isolation == lev::isolation::confined, d);
-  d.step = s.desk->died_at.load(memory_order_relaxed);
-  // Confined workers are not asked: a body that hides its begin must not bring the pool down.
+  d.step = s.lane->died_at.load(memory_order_relaxed);
+  // The word of confined workers does not count: a body that hides its begin must not bring the
+  // pool down.
   d.had_work = settings_.processes.isolation == lev::isolation::confined
                    ? has_arrived && s.posted.load(memory_order_relaxed) + 1 != s.first
-                   : s.desk->claimed.load(memory_order_relaxed) + 1 != s.first;
+                   : s.lane->claimed.load(memory_order_relaxed) + 1 != s.first;
   d.was_ordered = s.was_ordered;
   if (shares_workers() &&
       told != nullptr) {  // it may have worked, and been killed, for other hosts
@@ -338,8 +341,8 @@ void pool::note_death(std::uint32_t worker, int how, const report* told) {
   LEV_ASSERT(deaths_.size() <= workers_);  // one a worker: it is replaced when its death is told
 }
 
-// No number was free for the worker's file: its death could not be confirmed. Another host's task
-// may run in it.
+// No number was free for the worker's file, so its death could not be confirmed. Another host's
+// task may run in it.
 void pool::refuse_worker(const report& r) noexcept {
   if (!send_message(socket_, order{order::give_up, r.worker, 0})) ::kill(r.pid, SIGKILL);
 }
@@ -378,7 +381,7 @@ void pool::take_report(const report& r, int file) {
 }
 
 bool pool::next_death(remote_death* death) {
-  // Here and not where the bell is read: a busy service does not read it.
+  // This is done here and not where the bell is read, because a busy service does not read it.
   const std::uint64_t now = arriving_ == 0 ? 0 : monotonic_ns();
   for (std::uint32_t i = 0; arriving_ != 0 && i < workers_; ++i) await_arrival(i, now);
   while (deaths_.empty() && !is_zygote_lost_) {
@@ -454,7 +457,7 @@ void pool::close() noexcept {
 
 void pool::end_workers() noexcept {
   for (std::uint32_t i = 0; i < workers_; ++i) {
-    if (seats_[i].desk != nullptr) give_order(i, lane<>::order_stop);
+    if (seats_[i].lane != nullptr) give_order(i, lane<>::order_stop);
   }
   // Workers that are in a task of a pool that is down, or are stopped, are killed: all of them
   // together have a second.

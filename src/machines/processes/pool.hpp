@@ -43,10 +43,10 @@ class pool {
   void abandon() noexcept;
 
   status why_status() const noexcept { return why_status_; }
-  // One worker's line; callers take turns (remote_workers). The numbers on which the host must rely
-  // are here: a worker can overwrite all of its lane.
+  // seat: one worker process; callers take turns (remote_workers). It has the numbers on which the
+  // host must rely, because a worker can overwrite all of its lane.
   struct alignas(line_pair_bytes) seat {
-    lane<>* desk = nullptr;
+    processes::lane<>* lane = nullptr;
     int file = -1;
     // Written by the holder of the turn, read by the service when the worker has died: the last
     // number given out. Publishes the records up to it.
@@ -90,7 +90,8 @@ class pool {
   common& shared() noexcept { return *shared_; }
   book_writer& procedures() noexcept { return procedures_; }
 
-  // has_begun_none(): nor will it begin a task that was taken back before the call.
+  // has_begun_none(): the worker has begun no task, and will begin none that was taken back before
+  // the call.
   bool has_begun_none(std::uint32_t worker) const noexcept {
     // Pairs with order_to_work(): the worker is ordered to work after this, and sees the request.
     return at(worker).has_arrived.load(memory_order_seq_cst) == 0;

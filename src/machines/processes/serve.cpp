@@ -28,7 +28,8 @@ namespace lev::processes {
 namespace {
 
 constexpr std::uint32_t looks_per_clock = 64;
-// Where another thread has wanted the core. A worker tells of its ends before it sleeps.
+// How long a worker polls where another thread has wanted the core. It tells of its ends before it
+// sleeps.
 constexpr std::uint64_t short_spin_ns = client::patience_ns;
 
 bool is_retiring = false;                 // retire_worker() was called in this process
@@ -172,7 +173,8 @@ client& worker_process::await() noexcept {
       c->tell_idle(waited_ns);
       spin_ns = larger<std::uint64_t>(spin_ns, c->about().spin_ns);
     }
-    // Tasks that the host may have posted since the last look go to the next process, as not begun.
+    // Tasks that the host may have posted since the last look were not begun: they go to the next
+    // process.
     if (waited_ns >= idle_ns_max) leave();
     if (linger_.is_wanted()) spin_ns = smaller(spin_ns, short_spin_ns);
     if (waited_ns < spin_ns) continue;
@@ -185,7 +187,7 @@ client& worker_process::await() noexcept {
   }
 }
 
-// For a worker of a shared pool that has had nothing to do for a while.
+// be_free() is for a worker of a shared pool that has had nothing to do for a while.
 void worker_process::be_free() noexcept {
   if (!has_notes()) return end_turn();
   serve_only(0);
@@ -194,15 +196,15 @@ void worker_process::be_free() noexcept {
 
 void worker_process::sleep(std::uint64_t until_ns) noexcept {
   const std::uint32_t rings = has_notes() ? wakes_->set() : 0;
-  for (const auto& c : clients_) c->desk().fall_asleep();
+  for (const auto& c : clients_) c->its_lane().fall_asleep();
   fault_at("worker.fall_asleep");
   LEV_DCHECK(clients_.size() <= members_max);
   bool may_sleep = !has_notes() || !berth_->has_news(notes_seen_);
   for (const auto& c : clients_) may_sleep = c->may_sleep() && may_sleep;
-  const auto& rung = has_notes() ? wakes_->rings : only_->desk().asleep;
+  const auto& rung = has_notes() ? wakes_->rings : only_->its_lane().asleep;
   if (may_sleep) sleep_while(rung, has_notes() ? rings : 1, until_ns, sleepers::anywhere);
   fault_at("worker.woken");
-  for (const auto& c : clients_) c->desk().wake_up();
+  for (const auto& c : clients_) c->its_lane().wake_up();
 }
 
 void worker_process::run_shared(client& c) noexcept {
@@ -226,8 +228,8 @@ void worker_process::turn_to(client& c) noexcept {
   worker_columns = &c;
 }
 
-// For one of several workers of its number. A turn for which another worker waits lasts this long:
-// it costs two process switches.
+// run_in_turn() is for one of several workers of its number. A turn for which another worker waits
+// lasts this long, because a change of turns costs two process switches.
 void worker_process::run_in_turn(client& c) noexcept {
   constexpr std::uint64_t turn_ns = 1'000'000;
   if (served_ == 0) wait_for_turn();
@@ -256,7 +258,7 @@ void worker_process::end_turn() noexcept {
   while (berth_->is_free() && monotonic_ns() < end_ns) sched_yield();
 }
 
-// A worker that cannot turn is doomed: its keeper is about to kill it.
+// A worker that fails to turn is doomed: its keeper is about to kill it.
 void worker_process::serve_only(std::uint32_t served) noexcept {
   if (served == served_) return;
   LEV_DCHECK(berth_ != nullptr && served <= members_max);
@@ -298,10 +300,11 @@ void worker_process::read_notes() noexcept try {
 client& worker_process::attach(const note& n, int* files) {
   detach(n.member);  // its earlier lane, if it had one
   const introduction& a = n.about;
-  enum { heap, board, bell, out, error, desk, count };
+  enum { heap, board, bell, out, error, lane_file, count };
   static_assert(count == member_files + 1);
   const bool has_output = has_notes() || files[out] >= 0;  // or it prints where its keeper does
-  const bool has_files = std::find(files, files + out, -1) == files + out && files[desk] >= 0 &&
+  const bool has_files = std::find(files, files + out, -1) == files + out &&
+                         files[lane_file] >= 0 &&
                          (!has_output || (files[out] >= 0 && files[error] >= 0));
   void* shared = has_files ? mmap(nullptr, sizeof(common), PROT_READ, MAP_SHARED, files[board], 0)
                            : MAP_FAILED;
@@ -310,11 +313,11 @@ client& worker_process::attach(const note& n, int* files) {
     leave(1);
   auto* plan = reinterpret_cast<fault_plan*>(a.faults);
   if (plan != nullptr) arm_faults(plan, plan);
-  if (fault_at("worker.map_lane") || !map_at(n.lane_begin, files[desk], a.lane_bytes, true))
+  if (fault_at("worker.map_lane") || !map_at(n.lane_begin, files[lane_file], a.lane_bytes, true))
     leave(1);
   keep_from_forks(a.heap_begin, a.heap_bytes);
   keep_from_forks(n.lane_begin, a.lane_bytes);
-  for (const int i : {heap, board, desk}) close(files[i]);
+  for (const int i : {heap, board, lane_file}) close(files[i]);
   const worker_start start{&a, static_cast<const common*>(shared),
                            reinterpret_cast<lane<>*>(n.lane_begin), files[bell]};
   clients_.push_back(std::make_unique<client>(start, n.member, files[out], files[error]));
@@ -332,7 +335,7 @@ void worker_process::detach(std::uint32_t member) noexcept {
   clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(i));
   note_only();
   const introduction a = gone->about();
-  const auto lane_begin = reinterpret_cast<std::uintptr_t>(&gone->desk());
+  const auto lane_begin = reinterpret_cast<std::uintptr_t>(&gone->its_lane());
   auto* shared = const_cast<common*>(&gone->shared());
   if (gone.get() == current_) {
     adopt_zone(0, 0);

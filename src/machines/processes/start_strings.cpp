@@ -15,8 +15,8 @@ namespace lev::processes {
 
 namespace {
 
-// A variable that tells a zygote its socket: the one that this process was given would be found in
-// place of the new one.
+// A variable that tells a zygote its socket is not passed on: the zygote would find it in place of
+// the new one.
 bool is_of_zygotes(std::string_view variable) noexcept {
   for (const std::string_view name : {zygote_variable, worker_program_variable}) {
     if (variable.starts_with(name) && variable.substr(name.size()).starts_with('=')) return true;

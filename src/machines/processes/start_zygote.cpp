@@ -171,8 +171,8 @@ bool pool::await_ready() noexcept {
   return false;
 }
 
-// Waits for the end of a worker whose zygote has ended. False: it lives on, where a body has given
-// it another user, which keeps it both from dying with its parent and from this host.
+// Waits for the end of a worker whose zygote has ended. False: it lives on, because a body has
+// given it another user. Such a worker does not die with its parent, and this host may not kill it.
 bool pool::await_death(std::uint32_t worker) noexcept {
   constexpr int refused_ms_max = 5'000;
   const int file = at(worker).pidfd;
@@ -185,8 +185,8 @@ bool pool::await_death(std::uint32_t worker) noexcept {
   return ready != 0;
 }
 
-// The workers die with their zygote (PR_SET_PDEATHSIG); the kernel's word for it is awaited before
-// their tasks are run again. No worker comes after one that lives on.
+// The workers die with their zygote (PR_SET_PDEATHSIG); the host waits for the kernel's word for it
+// before their tasks are run again. A worker that lives on gets no successor.
 void pool::zygote_is_gone() {
   fault_at("host.zygote_gone");
   drop_zygote();
@@ -231,8 +231,8 @@ bool pool::signal_zygote(int number) noexcept {
   return syscall(kernel::pidfd_send_signal, zygote_file_, number, nullptr, 0) == 0;
 }
 
-// The kernel tells the host of a death, too; but only the zygote's report counts, and it starts the
-// next worker. (A keeper is not ours to continue.)
+// The kernel tells the host of a death, too, but only the zygote's report counts, and the zygote
+// starts the next worker. (Only a private zygote is continued: a keeper serves other hosts, too.)
 void pool::rouse_zygote() noexcept {
   bool is_late = false;
   for (std::uint32_t i = 0; i < workers_; ++i) {
@@ -245,8 +245,8 @@ void pool::rouse_zygote() noexcept {
   if (is_late && zygote_ > 0) signal_zygote(SIGCONT);
 }
 
-// A host that has given up rights may be refused, but not that a stopped zygote goes on: it then
-// finds its socket closed.
+// A host that has given up rights may be refused the kill, but may still continue a stopped
+// one, which then finds its socket closed.
 void pool::kill_zygote() noexcept {
   if (!signal_zygote(SIGKILL)) signal_zygote(SIGCONT);
 }

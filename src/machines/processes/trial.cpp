@@ -4,7 +4,7 @@
 //      writes down which one it is, in memory that the zygote sees.
 //   2. If it ends early, or says that it has more than one thread, or takes too long, the library
 //      that it had come to is refused. Go on with 1: others may be wrong, too.
-//     3. When it has come to the end, all others are fine.
+//   3. When it has come to the end, all others are fine.
 #include "machines/processes/trial.hpp"
 #include "machines/processes/death.hpp"
 

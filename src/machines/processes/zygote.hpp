@@ -21,9 +21,10 @@
 
 namespace lev::processes {
 
-// The settings that a runtime's workers have in common; the first message, with three files: heap,
-// common, bell. For a shared pool two more, standard output and error: a task prints where its host
-// does. All fields are set, and the settings compared, as it is sent to other programs as well.
+// introduction: the settings that a runtime's workers have in common; the first message. It brings
+// three files: heap, common, bell. For a shared pool it brings two more, standard output and error:
+// a task prints where its host does. All fields are set, and the settings are compared, because it
+// is sent to other programs as well.
 struct introduction {
   static constexpr std::uint32_t magic = 0x6c657672;
   std::uint32_t tag = magic;
@@ -53,9 +54,10 @@ struct common {
 };
 static_assert(std::is_standard_layout_v<common> && offsetof(common, shown) == 0);
 
-// From a host: start a worker on a lane, whose file comes along; kill it; or give it up, as it is
-// of no use. A worker that serves several hosts is killed only if it serves this one, and is given
-// up before its next task. In a shared pool also: this host leaves, and has no task under way.
+// order: from a host. Start a worker on a lane, whose file comes along; kill it; or give it up
+// because it is of no use. A worker that serves several hosts is killed only while it serves this
+// one, and a worker that is given up ends before its next task. In a shared pool also: this host
+// leaves, and has no task under way.
 struct order {
   enum : std::uint32_t { start = 0, kill = 1, leave = 2, give_up = 3 };
   std::uint32_t what = start;
@@ -63,7 +65,7 @@ struct order {
   std::uint64_t lane_begin = 0;  // kill: the order's number
 };
 
-// From the zygote. `started` brings the worker's pidfd along, a keeper's `ready` its page.
+// report: from the zygote. `started` brings the worker's pidfd along, a keeper's `ready` its page.
 struct report {
   enum : std::uint32_t {
     ready = 0,
@@ -128,10 +130,10 @@ int fork_worker(const fork_hooks& hooks, pid_t* pid, void (*begin)(void*, pid_t 
                 void* context) noexcept;
 // become_worker() makes the new process die with its parent and gives it its name and limits.
 void become_worker(const introduction& about, pid_t parent) noexcept;
-// A process that a task forks is not the worker: it must not go on in its place, nor write after
-// its death.
+// A process that a task forks is not the worker: it must not go on in the worker's place, nor write
+// after the worker's death.
 void keep_from_forks(std::uintptr_t begin, std::size_t bytes) noexcept;
-// end_if_forked() ends it as by _exit() when its body comes back.
+// end_if_forked() ends such a process as by _exit() when its body returns.
 extern bool is_forked_by_task;
 inline void end_if_forked(bool has_failed) noexcept {
   if (is_forked_by_task) [[unlikely]]
@@ -142,7 +144,7 @@ inline void end_if_forked(bool has_failed) noexcept {
 struct worker_start {
   const introduction* about;
   const common* shared;
-  lane<>* desk;
+  processes::lane<>* lane;
   int bell;
 };
 // call_at_end() sets the function that a worker calls when it ends normally; see fork_hooks.

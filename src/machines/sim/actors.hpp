@@ -4,8 +4,8 @@
 // that each draws from its own source. Sleepers without a deadline are not in it. Actors that wait
 // for a word are in a list of its bucket.
 //
-// Memory is taken once, by open(). Nothing here depends on an address: the buckets' order is only
-// that in which words are found.
+// Memory is taken once, by open(). Nothing that runs depends on an address: the order of the
+// buckets is only the order in which words are found.
 #ifndef LEVERET_MACHINES_SIM_ACTORS_HPP
 #define LEVERET_MACHINES_SIM_ACTORS_HPP
 

@@ -2,8 +2,8 @@
 //
 // Every worker is a context, the host program is the thread's own. An actor runs until it polls,
 // waits, copies or passes the cost of a task; then the one with the earliest time goes on. Prices
-// are those of a machine file, polls have a little seeded jitter, so that a seed is a schedule;
-// equal times are ordered by a seeded number. Nothing else decides, so equal seeds give equal runs.
+// come from a machine file. Polls have a little seeded jitter, so that a seed is a schedule, and a
+// seeded number orders equal times. Nothing else decides, so equal seeds give equal runs.
 //
 // If every actor sleeps and none has a deadline, nothing will ever happen: the host waits for
 // something that cannot come, or a wake-up was lost. On real threads that would hang; here the
@@ -142,8 +142,8 @@ void sim_machine::go_on(actor& a) noexcept {
   hash_ ^= hash_ >> 29;
 }
 
-// The actor that goes on: the earliest, a sleeper counting from its deadline. The host, if there is
-// none.
+// Takes the actor that goes on: the earliest one, where a sleeper counts from its deadline, or the
+// host if there is none.
 actor& sim_machine::take_next() noexcept {
   const bool is_stuck = all_.is_empty();
   actor& to = is_stuck ? all_[0] : all_.pop();

@@ -78,7 +78,7 @@ void put_back(sleeper_thread& s, std::uint32_t thread) noexcept {
     sched_setaffinity(id, sizeof s.cores, &s.cores);
 }
 
-// The thread's cores are asked for now: others may have changed them since it fell asleep.
+// The thread's cores are read now, because others may have changed them since it fell asleep.
 bool move(sleeper_thread& s, std::uint32_t core) noexcept {
   const auto id = static_cast<pid_t>(s.thread);
   if (sched_getaffinity(id, sizeof s.cores, &s.cores) != 0) return false;

@@ -47,8 +47,8 @@ class thread_machine final : public machine {
 
   void begin_sleep(sleeper_thread& s) noexcept override { lev::begin_sleep(s); }
   void end_sleep(sleeper_thread& s) noexcept override { lev::end_sleep(s); }
-  // A thread that slept on another core is put on this one, too, if that is busy now: that happens
-  // where cores are few, and there it is worth another microsecond.
+  // The system also puts a thread that slept on another core onto this one if the other is busy
+  // now. That happens where cores are few, and there keeping it off is worth another microsecond.
   void begin_wake(sleeper_thread& s) noexcept override {
     keep_off(s, core_number(), !has_few_cores_);
   }
