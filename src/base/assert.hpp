@@ -1,10 +1,10 @@
 // LEV_ASSERT: a programmer's error inside Leveret. On in release, so it is for rare operations.
 // LEV_DCHECK: the same for operations of every task, in builds with LEVERET_CHECKS; otherwise it
-// costs nothing. LEV_DCHECK_LOOK is one that reads data that other threads write: under the model
-// checker every such read is a step of the schedule, so it is off there.
+// costs nothing. LEV_DCHECK_LOOK is a LEV_DCHECK that reads data that other threads write. It is
+// off under the model checker, where every such read is a step of the schedule.
 //
-// A condition has no effects. It is never about input from outside, from a caller or from another
-// process: that gets an answer.
+// A condition has no effects. It is never about input from a caller or from another process, which
+// must be checked and answered.
 //
 // LEV_EXPECTS: a user's error that no status can answer, because a destructor or a deallocator
 // meets it. The sentence says what is wrong and what to do, then the program ends.

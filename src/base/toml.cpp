@@ -14,8 +14,8 @@ bool is_bare(char c) {
   return is_letter_or_digit(c) || c == '_' || c == '-';
 }
 
-// Far more than any file of Leveret's nests. Without a bound a file of some kilobytes would take
-// gigabytes, as each name is kept with all those around it, and the stack.
+// No file of Leveret's nests nearly as deep. Without a bound a file of some kilobytes would take
+// gigabytes, because each name is kept with all those around it, and overflow the stack.
 constexpr std::size_t depth_max = 16;
 
 class reader {

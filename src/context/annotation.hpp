@@ -67,8 +67,8 @@ class annotation {
     std::size_t bytes = 0;
     __sanitizer_finish_switch_fiber(fake_stack_, &bottom, &bytes);
     fake_stack_ = nullptr;
-    // Where it was left, to be told when it is resumed: a thread's own stack is learned here; and a
-    // context may be left on a stack other than its own, when an actor of the machine holds
+    // Where the context was left, to be told when it is resumed. A thread's own stack is learned
+    // here. A context may be left on a stack other than its own, if an actor of the machine holds
     // contexts.
     left_->bottom_ = bottom;
     left_->bytes_ = bytes;

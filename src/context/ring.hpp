@@ -22,7 +22,7 @@
 namespace lev {
 
 // The thread's record of the exceptions that it is handling: __cxa_eh_globals of the Itanium C++
-// ABI. Between two hops it is empty: a strand that handles one while it gives way keeps it
+// ABI. Between two hops it is empty: a strand that gives way while it handles an exception keeps it
 // meanwhile.
 struct exception_state {
   void* caught = nullptr;

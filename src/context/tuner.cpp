@@ -23,8 +23,8 @@ namespace {
 // Rivals within this ratio are compared in trials this many times as long.
 constexpr double close_ratio = 1.5;
 constexpr std::size_t longer_if_close = 16;
-// Long against reading the clock (25 ns) and against filling and draining 24 flows (about 0.5 us),
-// short against a call that is worth tuning.
+// Long against reading the clock (25 ns) and against filling and draining 24 strands (about 0.5
+// us); short against a call that is worth tuning.
 constexpr double trial_ns = 20'000;
 constexpr double keep_ns = 1'000'000;
 // The cost allowed for trials of the other: 0.5 % of the time.

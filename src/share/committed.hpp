@@ -1,5 +1,5 @@
-// committed: the parts of the heap for which the system has given memory, so that it is asked only
-// once for each: asking for pages that are there already costs 35 us for each MiB.
+// committed: the parts of the heap for which the system has given memory. It is asked only once for
+// each: asking for pages that are there already costs 35 us for each MiB.
 //
 // One bit for each chunk, up to the last chunk that was ever used: 128 KiB for 64 GiB.
 #ifndef LEVERET_SHARE_COMMITTED_HPP

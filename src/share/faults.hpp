@@ -1,10 +1,10 @@
-// faults: the named points at which a test makes something go wrong, in the host, in the zygote and
-// in its workers: the process is killed there, or stopped for a while, or delayed, or the system
-// call there fails. A plan, in memory that all of them share, says which fault happens where.
+// faults: the named points at which a test makes something go wrong in the host, the zygote or a
+// worker. The process is killed, stopped for a while or delayed there, or the system call there
+// fails. A plan, in memory that all of them share, says which fault happens where.
 //
-// Nothing of it can be reached through the public API or the environment. Without a plan a point
-// costs one load, which is always in the cache, and a branch that is never taken; the worker's
-// points between tasks share the branch that config.processes.chaos has there.
+// Neither the public API nor the environment can set a plan. Without one a point costs one load,
+// which is always in the cache, and a branch that is never taken. The worker's points between tasks
+// share the branch that config.processes.chaos has there.
 #ifndef LEVERET_SHARE_FAULTS_HPP
 #define LEVERET_SHARE_FAULTS_HPP
 
@@ -142,9 +142,9 @@ inline constinit atomic<std::uint32_t> arrival_ms_max{20'000};
 bool act_at(fault_plan& plan, std::uint32_t point) noexcept;
 }  // namespace faults
 
-// arm_faults() sets the plan of this process, and the one handed to zygotes that it starts from now
-// on, and by them to their workers; the latter is in memory of shared_allocate(), which confined
-// workers cannot write to. Null: none.
+// arm_faults() sets the plan of this process, and the plan for zygotes that it starts from now on
+// and for their workers. The latter is in memory of shared_allocate(), which confined workers
+// cannot write to. Null: none.
 inline void arm_faults(fault_plan* here, fault_plan* in_workers) noexcept {
   faults::here.store(here, memory_order_relaxed);
   faults::in_workers.store(in_workers, memory_order_relaxed);

@@ -1,6 +1,6 @@
-// heap_blocks: which parts of a heap are in use. The smallest free block that is large enough is
-// taken, the first of several; freed blocks that touch become one. All steps take logarithmic time
-// in the number of blocks, and giving back allocates nothing. Not thread-safe.
+// heap_blocks: which parts of a heap are in use. The first of the smallest free blocks that are
+// large enough is taken; freed blocks that touch become one. All steps take logarithmic time in the
+// number of blocks, and giving back allocates nothing. Not thread-safe.
 #ifndef LEVERET_SHARE_HEAP_BLOCKS_HPP
 #define LEVERET_SHARE_HEAP_BLOCKS_HPP
 

@@ -1,5 +1,5 @@
 // role: whether this process is a host, or was started to give another one its workers. A program
-// that is started as a zygote runs the constructors of its static objects like any other; runtimes
+// that is started as a zygote runs the constructors of its static objects like any other. Runtimes
 // that they open must not start a zygote in turn, which would do the same.
 #ifndef LEVERET_SHARE_ROLE_HPP
 #define LEVERET_SHARE_ROLE_HPP
@@ -12,9 +12,9 @@ enum class process_role {
   worker     // a zygote or keeper, or a process that was forked from one
 };
 
-// role() asks the environment when it is first called, which is while the program loads: later the
-// number that a variable names may be that of another socket. take_role() is called before a
-// process that becomes a zygote has threads.
+// role() reads the environment when it is first called, while the program loads: later the number
+// in a variable may be that of another socket. take_role() is called before a process that becomes
+// a zygote has threads.
 process_role role() noexcept;
 void take_role(process_role now) noexcept;
 

@@ -21,9 +21,9 @@ namespace {
 
 #if defined(__SSE2__)
 
-// There and back between two cores of a virtual EPYC, including the reads: 1 MiB by memcpy takes
-// 100 us or 1,000, depending on where the hypervisor places the cores, by these stores 200 either
-// way; 128 KiB 40 and 27. Below that the caches win.
+// There and back between two cores of a virtual EPYC, including the reads, 1 MiB by memcpy takes
+// 100 us or 1,000, depending on where the hypervisor places the cores; by these stores it takes 200
+// either way. 128 KiB take 40 and 27; below that the caches win.
 constexpr std::size_t streamed_bytes_min = 128 << 10;
 constexpr std::size_t chunk_bytes = 64;
 

@@ -18,9 +18,10 @@ struct memory_left {
 // Reads below `root`, which tests choose. About 50 us.
 memory_left find_memory_left(const char* root = "") noexcept;
 
-// While it lives, what a write cannot do is an error where the kernel would otherwise end the
-// program by a signal: a file that would grow beyond the limit on file size (ulimit -f) is EFBIG,
-// not SIGXFSZ; a pipe that nobody reads is EPIPE, not SIGPIPE. For this thread; keeps errno.
+// While it lives, a write of this thread that fails returns an error where the kernel would
+// otherwise end the program by a signal: EFBIG and not SIGXFSZ for a file that would grow beyond
+// the limit on file size (ulimit -f), EPIPE and not SIGPIPE for a pipe without a reader. Keeps
+// errno.
 class no_write_signals {
  public:
   no_write_signals() noexcept;

@@ -38,8 +38,8 @@ constexpr std::size_t block_alignment = shared_alignment;
 constexpr std::size_t returned_bytes_min = 8 << 20;
 
 // Where mappings are looked for: far from where Linux puts programs, heaps, libraries and stacks,
-// so that a worker process, whose layout is random, has the addresses free too. Each host process
-// of a user has a span of its own, as a worker may serve several of them.
+// so that they are free in a worker process, too, whose layout is random. Each host process of a
+// user has a span of its own, because a worker may serve several of them.
 #if defined(__SANITIZE_THREAD__)
 constexpr std::uintptr_t first_span = 0x7ea0'0000'0000;  // what ThreadSanitizer leaves free
 constexpr std::uintptr_t span_bytes = std::uintptr_t{1} << 37;
@@ -94,7 +94,8 @@ void* map_fixed(std::uintptr_t address, int file, std::size_t bytes, int protect
     munmap(p, bytes);
     return nullptr;
   }
-  // A core dump goes through a mapping page by page, whether anything is there: 64 GiB in 19 s.
+  // A core dump would go through the mapping page by page, whether anything is there or not: 64 GiB
+  // in 19 s.
   if (p != MAP_FAILED && bytes >= heap_bytes_min) (void)madvise(p, bytes, MADV_DONTDUMP);
   return p == MAP_FAILED ? nullptr : p;
 }
@@ -117,7 +118,7 @@ int claim_span(unsigned n) noexcept {
 }
 
 // Under the lock. If there are no sockets, or more hosts than spans, two hosts may get the same
-// one: that does no harm unless they want to share workers, and then one of them is refused.
+// span. That does no harm unless they want to share workers, and then one of them is refused.
 void take_span(heap& h) noexcept {
   const auto first = static_cast<unsigned>(getpid()) % span_count;
   unsigned n = first;
@@ -203,8 +204,8 @@ void after_fork() noexcept {
 constexpr int take_memory = 0;
 constexpr int return_memory = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
 
-// In pieces: older kernels give up when a signal comes, for example a profiler's. Then the memory
-// is requested again, in smaller pieces.
+// Asks in pieces: older kernels give up when a signal comes, for example a profiler's. Then the
+// memory is requested again, in smaller pieces.
 bool ask_for(const heap& h, committed_chunks::range r, int how) noexcept {
   std::size_t piece = (std::size_t{4} << 20) / committed_chunks::chunk_bytes;
   const no_write_signals guard;
@@ -243,8 +244,8 @@ bool has_memory_for(heap& h, committed_chunks::range all) noexcept {
   return false;
 }
 
-// Commits the memory of a block, so that a shortage shows here. False: there is none, and nothing
-// has changed. New chunks, which are zero, are reported: the last missing ones in a row.
+// Commits the memory of a block, so that a shortage shows here. False: there is no memory, and
+// nothing has changed. Reports the last new chunks in a row, which are zero.
 bool commit(heap& h, std::uintptr_t begin, std::size_t bytes, committed_chunks::range* fresh) {
   using range = committed_chunks::range;
   const range all =

@@ -32,9 +32,9 @@ const zone* open_zone() noexcept;
 // adopt_zone() makes is_shared() know the host's heap, in a worker process where it is mapped.
 void adopt_zone(std::uintptr_t begin, std::uintptr_t end) noexcept;
 
-// make_memory_file() returns a memory file of `bytes` bytes, which cannot shrink, nor grow without
-// may_grow, or -1. seal_memory_file() allows no more seals and, with `read_only`, no new mapping
-// that can write: existing mappings stay as they are. False when the system refuses.
+// make_memory_file() returns a memory file of `bytes` bytes, or -1. The file cannot shrink, nor
+// grow without may_grow. seal_memory_file() allows no more seals and, with `read_only`, no new
+// mapping that can write; existing mappings stay as they are. False when the system refuses.
 enum file_growth : bool { has_fixed_size, may_grow };
 int make_memory_file(const char* name, std::size_t bytes,
                      file_growth growth = has_fixed_size) noexcept;
@@ -42,11 +42,10 @@ bool seal_memory_file(int file, bool read_only) noexcept;
 // open_to_read() opens a memory file once more, so that mappings of it cannot be made writable; -1
 // when the system refuses.
 int open_to_read(int file) noexcept;
-// out_of_the_way() moves a new file to a number that no file of the program gets by itself, as new
-// files get the lowest free number: if a program closes files that are not its own, as daemons do,
-// and opens others, those would otherwise be written to and closed. If the limit on files allows no
-// such number, the file is only moved off standard input, output and error. -1 when it cannot be
-// moved.
+// out_of_the_way() moves a new file to a high number: new files of the program get the lowest free
+// one. A program may close files that are not its own, as daemons do, and open others in their
+// place; those would otherwise be written to and closed here. If the limit on files allows no such
+// number, the file is only moved off standard input, output and error. -1 when it cannot be moved.
 int out_of_the_way(int file) noexcept;
 
 // map_near() maps a memory file at an address that worker processes are likely to have free, null

@@ -2,7 +2,7 @@
 // wait_policy::directed. The protocol and its proof are in sync/README.md.
 //
 // Several hosts share a core. One of them polls; the others sleep. A completer puts the number of a
-// sleeping host here instead of waking it, which would cost the worker a system call; the host that
+// sleeping host here instead of waking it, which would cost the worker a system call. The host that
 // polls hands its core over: it wakes the named host, and sleeps itself. When no host polls, the
 // completer wakes the host after all.
 //

@@ -3,11 +3,10 @@
 //
 // The sleeper writes down its word here, looks at the word, and sleeps until the bell rings. A
 // waker changes the word, looks whether that word is written down here, and rings. Both sides store
-// and then load; so both are in the one order of sequentially consistent operations, the waker's
-// change by a second one that adds nothing, as the first belongs to another protocol and has a
-// weaker order. If the sleeper's look comes before that second change, the waker finds the word
-// written down; if it comes after it, it sees the change. Model test:
-// tests/model/elsewhere_model.cpp.
+// and then load, in the one order of sequentially consistent operations. The waker's change belongs
+// to another protocol and has a weaker order, so the waker makes a second change, which adds 0. If
+// the sleeper's look comes before that second change, the waker finds the word written down; if it
+// comes after it, it sees the change. Model test: tests/model/elsewhere_model.cpp.
 #ifndef LEVERET_SYNC_ELSEWHERE_HPP
 #define LEVERET_SYNC_ELSEWHERE_HPP
 

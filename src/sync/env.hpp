@@ -4,10 +4,9 @@
 // nothing. The model tests supply another one in which every operation is a step of a checker, and
 // run the same code (tests/model/relacy_env.hpp).
 //
-// An environment has: atomic<T> with load, store, exchange, compare_exchange_strong, fetch_add,
-// fetch_sub, fetch_or, fetch_and; heavy_fence(), which orders this thread's earlier accesses
-// against every other thread's, at the price of a system call; and asymmetric(), whether it works
-// here.
+// An environment has atomic<T> with load, store, exchange, compare_exchange_strong, fetch_add,
+// fetch_sub, fetch_or, fetch_and. Its heavy_fence() orders this thread's earlier accesses against
+// every other thread's, at the price of a system call; asymmetric() tells whether that works here.
 #ifndef LEVERET_SYNC_ENV_HPP
 #define LEVERET_SYNC_ENV_HPP
 

@@ -6,8 +6,8 @@
 namespace lev {
 
 // watch_exit() makes is_exiting() know of an end from now on. At exit() the last registered handler
-// runs first: so watch_exit() is called when the objects that ask exist, and for each of the first
-// of them, as a process has few static ones.
+// runs first, so watch_exit() is called after each object that will ask was made. Only the first
+// calls register one: a process has few static objects.
 void watch_exit() noexcept;
 
 // is_exiting() tells whether this thread has called exit(), or returned from main().

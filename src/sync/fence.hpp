@@ -1,7 +1,7 @@
 // The slow half of an asymmetric fence.
 //
 // A thread that is about to sleep must see every task that was queued before its sleepers' count
-// became visible. The queuing thread would need a full fence per task for that; instead the
+// became visible. The queuing thread would need a full fence per task for that. Instead the
 // sleeper, which is about to make a system call anyway, makes all other threads of this process
 // execute one (Linux membarrier, private expedited). Where the kernel refuses, the queuing side
 // uses a locked instruction: see inbox::try_push().

@@ -1,13 +1,13 @@
 // linger: the step between polling and sleeping where workers are processes. A sleeper must be
-// woken, which costs the other side a system call and the sleeper 20 to 50 us; so it polls on for a
-// while, and offers its core to others between its polls.
+// woken, which costs the other side a system call and the sleeper 20 to 50 us. So a thread polls on
+// for a while before it sleeps, and offers its core to others between its polls.
 //
 // If another thread takes the core, it is better to sleep: a woken thread gets a core at once, but
 // a thread that has given its core away waits until the other's time slice is over. So the first
-// offer that is taken ends the lingering, and after each such failure more waits in a row go
-// without. An offer that took long was not necessarily taken: on a virtual machine the hypervisor
-// has the core for 50 us some 300 times a second. So the system's count of this thread's switches
-// has the last word.
+// offer that is taken ends the lingering, and each such failure makes more of the next waits skip
+// it. An offer that took long was not necessarily taken: on a virtual machine the hypervisor has
+// the core for 50 us some 300 times a second. So the system's count of this thread's switches has
+// the last word.
 //
 // It belongs to one thread; it reads no clock and makes only the calls that it is given.
 #ifndef LEVERET_SYNC_LINGER_HPP
@@ -34,7 +34,7 @@ class lingerer {
   static constexpr std::uint32_t successes_per_failure = 64;
   static_assert(failures_max < 32);  // skips are doubled with each
 
-  // begin() is called when polling ends. False: this wait goes without. switches(): how often
+  // begin() is called when polling ends. False: this wait does not linger. switches(): how often
   // another thread has had this one's core so far.
   template <class Switches>
   bool begin(Switches&& switches) noexcept {
@@ -65,8 +65,8 @@ class lingerer {
     --failures_;
   }
 
-  // Whether another thread took the core at the last offer, for as many waits as go without: even
-  // polling is to be short then.
+  // Whether waits skip lingering because another thread took the core: polling should be short
+  // then, too.
   bool is_wanted() const noexcept { return skips_ != 0; }
 
  private:

@@ -26,9 +26,9 @@ class pass_lock {
   void run(Job&& job) noexcept(noexcept(job())) {
     run_while([&]() noexcept(noexcept(job())) { return job(), true; });
   }
-  // The same for a job() that returns false when another round would find nothing to do yet: the
-  // caller must then come again, also for requests made meanwhile. (Without that, a caller that
-  // asks without a pause can keep the holder from leaving.)
+  // run_while() is for a job() that returns false when another round would find nothing to do yet.
+  // The caller must then come again, also for requests made meanwhile. (Otherwise a caller that
+  // asks without a pause could keep the holder from leaving.)
   template <class Job>
   void run_while(Job&& job) noexcept(noexcept(job())) {
     if (!try_hold()) {

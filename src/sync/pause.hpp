@@ -13,9 +13,9 @@ inline void relax_core() noexcept {
 #endif
 }
 
-// wait_for_holder() is for a thread that can go on when another one has done its next few
-// instructions, between two tries. The other one may have lost its core, perhaps to this thread: so
-// the core is offered now and then. (A service that tried for the line of a host, which it had
+// wait_for_holder() is called between two tries by a thread that can go on when another one has
+// done its next few instructions. The other one may have lost its core, even to this thread, so the
+// core is offered now and then. (A service that tried for the line of a host, which it had
 // displaced, kept the only core for a time slice of 5 ms.)
 void wait_for_holder() noexcept;
 

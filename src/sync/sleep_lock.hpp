@@ -3,8 +3,8 @@
 //
 //     word 0: free    1: taken    2: taken, and a thread may sleep
 //
-// 1. lock(): 0 -> 1 and it is ours. Otherwise the word becomes 2 by an exchange: it was 0, and the
-//    lock is ours; or it was not, and the caller sleeps for as long as it is 2, then tries again.
+// 1. lock(): 0 -> 1, and the caller has the lock. Otherwise the word becomes 2 by an exchange. If
+//    it was 0, the caller has the lock; if not, the caller sleeps while it is 2, then tries again.
 // 2. unlock(): the word becomes 0 by an exchange. If it was 2, one sleeper is woken.
 //
 // Proof sketch. A sleeper has written 2 before, and sleeps only while the word is 2. The holder of
