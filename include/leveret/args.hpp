@@ -8,12 +8,12 @@
 //   lev::range              a lev::range
 //   lev::far<T>             as lev::inout<T>; lev::far<const T>: as lev::in<T>. Stays where it is.
 //
-// Wrap memory in lev::sliced(...) to let dicing cut it. No alignment is asked beyond that of T,
-// and copies have at least that. An argument that cannot be passed does not compile, and the
-// message says why; nor does a temporary that owns its elements, such as a std::vector or a
-// std::array: name it. A temporary view is taken, such as a std::span; one of a class of your own
-// whose const objects give const elements is named, is passed as lev::view(v.data(), v.size()), or
-// says what it is by std::ranges::enable_borrowed_range.
+// Wrap memory in lev::sliced(...) to let dicing cut it. No alignment is asked beyond that of T, and
+// copies have at least that. An argument that cannot be passed does not compile, and the message
+// says why. Nor does a temporary that owns its elements, such as a std::vector or a std::array:
+// give it a name. A temporary view, such as a std::span, is taken. If it is of a class of your own
+// whose const objects give const elements, name it, pass lev::view(v.data(), v.size()), or
+// specialise std::ranges::enable_borrowed_range.
 #ifndef LEVERET_ARGS_HPP
 #define LEVERET_ARGS_HPP
 
@@ -42,7 +42,7 @@ concept has_own_elements =
     } || requires(T& it) {
       requires std::is_same_v<const std::tuple_element_t<0, T>, const_at<decltype(it.data())>>;
     });
-// A temporary that owns its elements takes them with it, before the task runs.
+// A temporary that owns its elements would destroy them before the task runs.
 template <class T>
 concept no_temporary_owner =
     std::is_lvalue_reference_v<T> || (std::is_trivially_destructible_v<T> && !std::is_array_v<T> &&
@@ -115,8 +115,8 @@ constexpr memory<T> rows_of(const memory_view<T>& v) noexcept {
 
 // each() names a column of a bulk (runtime::submit_bulk): task i gets the `row_size` elements at
 // `data + i * stride`; for a value or a result, one element. Without a stride they follow each
-// other. From a container, or a temporary span, each task gets one element; lev::in and the like
-// whose rows are apart are refused, as by their end().
+// other. From a container, or a temporary span, each task gets one element. lev::in and the like
+// are refused if their rows are apart, as by their end().
 template <class T>
 constexpr column<T> each(T* data, std::size_t row_size, std::ptrdiff_t stride) noexcept {
   return {data, row_size, detail::bytes_apart<T>(stride)};
@@ -133,9 +133,8 @@ constexpr auto each(Container&& c) noexcept(!requires { detail::rows_of(c); })
   return each(c.data(), 1);
 }
 
-// Far memory: declared, but not staged, as it is large and the task needs little of it, and learns
-// only while it runs which parts. task_context::get() fetches elements (leveret/this_task.hpp). One
-// row.
+// Far memory: declared, but not staged. It is large, the task needs little of it, and learns which
+// parts only while it runs. task_context::get() fetches elements (leveret/this_task.hpp). One row.
 //
 // Paper: a task on the Cell was given an address and did its own DMA (CellMT, Listing 1).
 template <class T>

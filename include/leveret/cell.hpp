@@ -12,8 +12,9 @@
 //   const lev::cell::report took = cell.run();
 //
 // Programs are functions. Each runs on a stack of its own, all on the calling thread, and their
-// actions take virtual time: a transfer as long as MFC, EIB and memory need, compute() as long as
-// it is told, C++ code by itself none. Equal programs and seeds give equal times and equal hashes.
+// actions take virtual time. A transfer takes as long as MFC, EIB and memory need, compute() as
+// long as it is told, and C++ code by itself no time. Equal programs and seeds give equal times and
+// equal hashes.
 //
 // Bytes move when a transfer ends. Until then the target of a get is full of 0xd5, and a put reads
 // its source at the end: a wait that is missing shows as wrong data.
@@ -71,7 +72,7 @@ struct local {
   std::uint32_t bytes() const { return static_cast<std::uint32_t>(size * sizeof(T)); }
 };
 
-// How a transfer is ordered with others of its tag group in the queue. fence: it begins when those
+// The order of a transfer among others of its tag group in the queue. fence: it begins when those
 // before it have ended. barrier: the same, and those behind it wait for its end.
 enum class order { none, fence, barrier };
 
@@ -172,8 +173,8 @@ class machine {
 };
 
 // Runs a program twice: `run` makes a machine, runs it and returns its report. Throws error
-// (unrepeatable) if the two reports differ: the results may be right, but something outside the
-// machine, such as an address or a clock of the host, decides what happens.
+// (unrepeatable) if the two reports differ. The results may be right then, but something outside
+// the machine, such as an address or a clock of the host, decides what happens.
 report run_twice(const std::function<report()>& run);
 
 // The interface of an SPE program. All calls are for the program itself and the threads it spawned.
@@ -235,15 +236,17 @@ class spe {
   void put_list(ls_t ls, ea_t ea, const local<list_element>& list, unsigned tag,
                 order o = order::none);
 
-  // Waits until all transfers of the tag groups in the mask have ended, or those of one of them;
-  // returns the groups that have none under way. tags_done() only asks, for the price of a poll.
+  // wait_all() waits until all transfers of the tag groups in the mask have ended, wait_any() until
+  // those of one group have. They return the groups that have none under way; tags_done() only
+  // asks, for the price of a poll.
   std::uint32_t wait_all(std::uint32_t mask);
   std::uint32_t wait_any(std::uint32_t mask);
   std::uint32_t tags_done(std::uint32_t mask);
 
-  // A line of memory, 128 bytes on both sides. getllar reads it and reserves it; putllc writes it
-  // if no other unit has since, and returns whether it did; putlluc writes it in any case; putqlluc
-  // does so from the queue, when all before it in its tag group have ended.
+  // A line of memory, 128 bytes on both sides. getllar reads it and reserves it. putllc writes it
+  // if no other unit has written it since, and returns whether it did. putlluc writes it in any
+  // case, and putqlluc does so from the queue, when all transfers before it in its tag group have
+  // ended.
   void getllar(ls_t ls, ea_t ea);
   bool putllc(ls_t ls, ea_t ea);
   void putlluc(ls_t ls, ea_t ea);

@@ -25,7 +25,8 @@ enum class wait_policy : std::uint8_t {
   of_runtime,  // the policy of config::wait, where it is not allowed. The default of each wait
 };
 
-// What submit does when all tickets are in use. Inside a task a post needs none, but with `fail`.
+// What submit does when all tickets are in use. Inside a task a post needs no ticket, except with
+// `fail`.
 enum class when_full : std::uint8_t {
   help,  // run a task here, a waiting one or the one posted; or sleep until a ticket is free
          // (default)
@@ -33,7 +34,7 @@ enum class when_full : std::uint8_t {
   fail,  // return status::would_block
 };
 
-// What a worker process may do besides its tasks (`processes` only).
+// What a worker process may do apart from running its tasks (`processes` only).
 enum class isolation : std::uint8_t {
   crash,     // anything a program may: its faults end it and nothing else (default)
   confined,  // no files, no network, no other processes: for untrusted code
@@ -41,11 +42,11 @@ enum class isolation : std::uint8_t {
 
 // How a program hears of the deaths of its worker processes.
 struct death_hook {
-  // Called for each process that has ended, for whatever reason, on a thread of the runtime: after
-  // the last end that the process has reported was seen, and before another process takes its place
-  // or its task has an outcome. `how` is waitpid()'s status, -1 when that is not known. It must not
-  // use the runtime, nor wait for a thread that does. An exception of it is a failure without a
-  // ticket, which runtime::wait_for_completion() reports.
+  // Called on a thread of the runtime for each process that has ended, for whatever reason. The
+  // last end that the process has reported was seen before; its successor starts, and its task gets
+  // an outcome, afterwards. `how` is waitpid()'s status, -1 when that is not known. It must not use
+  // the runtime, nor wait for a thread that does. An exception of it is a failure without a ticket,
+  // which runtime::wait_for_completion() reports.
   void (*call)(void* context, int worker, int how) = nullptr;
   void* context = nullptr;
 };
@@ -56,7 +57,7 @@ constexpr std::uint64_t no_time_limit = ~std::uint64_t{0};  // options::task_ns_
 struct processes_config {
   lev::isolation isolation = lev::isolation::crash;
   std::uint32_t max_attempts = 3;  // a task whose worker dies this often is poison (status::poison)
-  // So many workers die in a row without having taken a task: then the pool is down.
+  // When more workers than this have died in a row without having taken a task, the pool is down.
   std::uint32_t restarts_max = 8;
   std::uint64_t task_ns_max = 0;  // a task that runs longer is killed (status::overran); 0: never
   std::size_t worker_bytes_max = 0;          // private memory of a worker; 0: not limited
@@ -84,20 +85,20 @@ struct config {
   lev::wait_policy wait = lev::wait_policy::help;
   lev::when_full full = lev::when_full::help;
   bool pin = false;  // bind each worker to a core
-  // Tasks a worker looks ahead (multi-buffering), on `processes` those posted to it. 0: 4 in place,
-  // 2 copied, 8 on `processes`; 1: none.
+  // How many tasks a worker looks ahead (multi-buffering); on `processes`, how many are posted to
+  // it. 0: 4 in place, 2 copied, 8 on `processes`; 1: none.
   std::uint32_t depth = 0;
   std::size_t local_store_bytes = 256 << 10;  // per worker; rounded up to pages
   std::uint32_t tickets = 4096;  // tasks in flight at most; rounded up to a power of two
   // Dice until this many tasks per worker wait (Jack Rabbit section 4.4).
   std::uint32_t dice_threshold = 16;
   std::uint32_t host_threads = 64;  // threads that may ever call into this runtime at the same time
-  // Tasks on top of each other on one stack: a task that waits runs only its own children there, so
-  // this bounds how deep a program recurses (status::too_deep).
+  // How many tasks may run on top of each other on one stack. A task that waits runs only its own
+  // children there, so this bounds how deep a program recurses (status::too_deep).
   std::uint32_t nest_max = 256;
-  // Tasks of a worker that take turns when they get data or yield (this_task()): 1 to 16; 0: chosen
-  // by the size of what they get. Tasks that wait for others are not counted: they may use all 16
-  // contexts.
+  // How many tasks of a worker take turns when they get data or yield (this_task()): 1 to 16; 0:
+  // chosen by the size of what they get. Tasks that wait for others are not counted: they may use
+  // all 16 contexts.
   std::uint32_t contexts = 0;
   // The stack of each context but the first; committed as it is used.
   std::size_t context_stack_bytes = 8 << 20;

@@ -1,5 +1,5 @@
-// Hides memory latency: runs many items of a loop at once on the calling thread, so that others go
-// on while one waits for memory.
+// Hides memory latency: keeps many items of a loop in flight on the calling thread, so that others
+// go on while one waits for memory.
 //
 //   lev::interleave(lev::strands_automatic, keys.size(), [&](std::size_t i, auto& s) {
 //     const node* n = roots[i];
@@ -136,7 +136,7 @@ struct cursor {
   std::size_t end;
 };
 
-// Runs items until the cursor is at its end; the flows of a ring share it.
+// Runs items until the cursor is at its end; the strands of a ring share it.
 using run_items = void (*)(void* fn, cursor& items, strand& s);
 
 // run_ring() runs the items with `width` of them in flight, and rethrows the first exception.
@@ -149,7 +149,7 @@ void run_alone(cursor& items, run_items run, void* fn);
 
 [[noreturn]] void refuse_width();
 [[noreturn]] void refuse_stacks();
-// What an interleave_flat() throws whose coroutines take no items.
+// What interleave_flat() throws if its coroutines take no items.
 std::exception_ptr idlers_failure() noexcept;
 
 // Finds out how many items in flight are best; src/context/tuner.cpp says how. Not thread-safe.

@@ -13,9 +13,9 @@
 //                        [&](lev::items& left) { return walk(left, heads, sum); });
 //
 // Each of the 16 takes an item, and then another: an item costs a few instructions to begin and to
-// end. If each item is a coroutine of its own, the function takes its index in place of `items`; 16
-// of them are in flight as well, for two to three times the price if items are as short as a
-// look-up in a hash table.
+// end. If each item is a coroutine of its own, the function takes an index in place of `items`.
+// Again 16 are in flight; items as short as a look-up in a hash table cost two to three times as
+// much.
 //
 // A co_await is possible only in the coroutine itself, not in functions that it calls: for that
 // there is interleave().
@@ -167,9 +167,9 @@ class flat::promise_type {
     detail::frame_store::of_thread().give_back(place, bytes);
   }
 
-  // A core runs ahead over as many turns as its store queue holds: 64 stores on Zen 4, so each one
-  // here counts, and only the next one's address is kept across a turn (README of the room
-  // context). A single coroutine has no next one.
+  // A core runs ahead over as many turns as its store queue holds. That has 64 stores on Zen 4, so
+  // each one here counts, and only the next coroutine's address is kept across a turn (README of
+  // the room context). A single coroutine has no next one.
   struct turns {
     std::coroutine_handle<> next;
     bool await_ready() const noexcept { return next == nullptr; }
@@ -261,8 +261,8 @@ class flat_ring {
     if (at + 1 < used_) one.next_ = flights_[at + 1].frame_;
     if (at != 0) promise_of(at - 1).next_ = flights_[at].frame_;
   }
-  // A new coroutine takes the place of the ended one, or the last one does. Returns the one whose
-  // turn it is.
+  // A new coroutine takes the place of the ended one, or else the last one does. Returns the one
+  // whose turn it is.
   template <class Start>
   unsigned follow(Start& start, unsigned at) noexcept {
     note_progress();
@@ -325,10 +325,10 @@ inline void flat::promise_type::unhandled_exception() noexcept {
 
 // interleave_flat() is interleave() for coroutines: start(lev::items&) makes one that runs items,
 // as many as are in flight; start(i) makes item i. n, errors and thread safety are those of
-// interleave(). An empty `flat`, and coroutines that end without having taken an item, one after
-// the other while there are some, are refused with bad_argument. Cost: a switch takes about 11 core
-// cycles, with half the instructions of one of interleave(); frames are kept for the next call, so
-// that at most n are allocated, once.
+// interleave(). Errors, too: bad_argument for an empty `flat`, or if one coroutine after the other
+// ends without having taken an item while there are some. Cost: a switch takes about 11 core
+// cycles, with half the instructions of a switch of interleave(). Frames are kept for the next
+// call, so that at most n are allocated, once.
 template <class Start>
 void interleave_flat(unsigned n, std::size_t count, Start&& start) {
   if (n > strand_count_max) detail::refuse_width();

@@ -36,10 +36,10 @@ struct seen_pool {
 };
 
 // look_at_pools() finds the open runtimes on the machine `processes`: those of process `pid`, or,
-// with 0, of all processes of this user that may be inspected; those that end meanwhile are left
+// with 0, of all processes of this user that may be inspected. Runtimes that end meanwhile are left
 // out. Process numbers are those of the host's namespace. Names may hold any bytes but control
-// characters. Throws lev::error, `unavailable`, when `pid` is not 0 and there is no such process,
-// it may not be inspected, or it has no such runtime; std::bad_alloc. Thread safe. Takes some
+// characters. Throws std::bad_alloc; and lev::error (unavailable) when `pid` is not 0 and that
+// process does not exist, may not be inspected, or has no such runtime. Thread safe. Takes some
 // microseconds a process and worker.
 std::vector<seen_pool> look_at_pools(int pid = 0);
 

@@ -14,10 +14,10 @@ namespace detail {
 
 // Memory as a procedure sees it: `rows()` rows of `row_size()` elements. One row is the usual case;
 // then index it with []. Rows may be apart (in place) or packed (copied to the local store): use
-// row(r) when there is more than one. begin() to end() are all elements; where rows are apart,
-// end() throws lev::error (bad_argument), as no such range exists. A body that hands it on to a
-// task hands on its rows; lev::sliced() then cuts between them. A program that calls a body itself,
-// say in a test, makes one of a place and a size: saxpy(2, {x, n}, {y, n}).
+// row(r) when there is more than one. begin() to end() are all elements; where rows are apart there
+// is no such range, and end() throws lev::error (bad_argument). A body that passes it to a task
+// passes its rows; lev::sliced() then cuts between them. A program that calls a body itself, say in
+// a test, makes one of a place and a size: saxpy(2, {x, n}, {y, n}).
 template <class T>
 class memory_view {
  public:

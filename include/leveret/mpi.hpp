@@ -57,8 +57,8 @@ inline std::string hexadecimal(std::uint32_t number) {
 
 }  // namespace detail
 
-// pool_name() returns a name for config.processes.pool: equal for those ranks of `comm` that can
-// share worker processes, as they are on one node and in one container, and different from the
+// pool_name() returns a name for config.processes.pool. It is equal for those ranks of `comm` that
+// can share worker processes because they are on one node and in one container. It differs from the
 // names that all other calls return, of any job or user. Collective: all ranks of `comm` call it,
 // in the same order as other collective calls; the runtime may be opened later, or by some of them
 // only. Precondition: MPI is initialised, `comm` is an intracommunicator. Throws lev::error:

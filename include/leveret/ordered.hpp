@@ -5,8 +5,8 @@
 //     for (block& b : blocks) tasks.submit(relax, b.left, b.right, b.own);
 //   tasks.wait();
 //
-// The tasks of a scope leave memory as if each had run where it is submitted, one after the other:
-// a task that reads comes after earlier ones that write the same bytes, and a task that writes
+// The tasks of a scope leave memory as if each had run where it is submitted, one after the other.
+// A task that reads comes after earlier ones that write the same bytes; a task that writes comes
 // after those that read or write them. Others run side by side. A task uses what it declares: in,
 // out, inout and far memory, each row to the byte, and the variable of a result. Values are read at
 // the submit; pointers within them are not followed. No order is inferred between tasks of the
@@ -17,12 +17,12 @@
 // Thread safety: one call at a time; another one, of another thread or of a callback within the
 // first, is refused with would_block. A runtime must outlive its scopes. Cost: about 0.05 us for
 // each block of a matrix (docs/how-to/order-work.md), and memory for each block until some time
-// after the last task that names it; a submit waits for the scope's oldest tasks when all
-// config::tickets are in use. A task that comes after more than 32 takes a ticket more for each 31
-// of the others: empty tasks stand for them. A complete task keeps its ticket until its scope
-// looks, in some later submits and in every wait, or until a submitter finds no ticket free: it
-// collects the complete tasks of all scopes. One that sleeps for a ticket looks every millisecond,
-// as the end of such a task does not wake it.
+// after the last task that names it. When all config::tickets are in use, a submit waits for the
+// scope's oldest tasks. A task that comes after more than 32 takes a ticket more for each 31 of the
+// others: empty tasks stand for them. A complete task keeps its ticket until its scope looks, in
+// some later submits and in every wait. A submitter that finds no ticket free collects the complete
+// tasks of all scopes. If it sleeps for a ticket, it looks every millisecond, because the end of
+// such a task does not wake it.
 //
 // Paper: TPC leaves the analysis of dependences out, though its design allows for it (section 5,
 // which says that CellSs has it).
@@ -38,8 +38,9 @@ namespace lev {
 class ordered {
  public:
   explicit ordered(runtime& home);
-  // Waits for all tasks. Failures that no wait() has reported go to wait_for_completion(). Not
-  // within a call of the scope, as by a task that runs while it waits: that ends the program.
+  // Waits for all tasks. Failures that no wait() has reported go to wait_for_completion().
+  // Destroying it within a call of the scope, as by a task that runs while that call waits, ends
+  // the program.
   ~ordered();
   ordered(const ordered&) = delete;
   ordered& operator=(const ordered&) = delete;
@@ -71,14 +72,14 @@ class ordered {
   std::uint64_t submit_id(const descriptor& task, const options* o);
 
   // wait() waits for all tasks submitted so far. Rethrows the exception of the first that failed;
-  // throws lev::error for every other failure. The scope may be used again: what is submitted then
-  // follows no failure that was told here, and finds memory as the failed tasks left it.
+  // throws lev::error for every other failure. The scope may be used again: later tasks follow no
+  // failure that was reported here, and find memory as the failed tasks left it.
   void wait();
   // wait_outcome() is wait() without exceptions, with a time-out: 0 polls, `forever` waits. The
   // outcome is that of the first task that failed, in the order of the submits, with the number of
-  // failures in all. Errors: timed_out, would_deadlock and the like, as of ticket::wait_outcome():
-  // the tasks stay, and only those that are complete give back their tickets; would_block: another
-  // call of the scope is under way.
+  // failures in all. Errors: timed_out, would_deadlock and the like, as of ticket::wait_outcome();
+  // would_block: another call of the scope is under way. The tasks stay then, and only complete
+  // ones give back their tickets.
   outcome wait_outcome(std::int64_t timeout_ns = forever) noexcept;
 
  private:

@@ -39,8 +39,8 @@ using body = int (*)(const call&);
 // MT and Jack Rabbit, `Work::Dice`.
 using dice_hook = unsigned (*)(const descriptor& whole, descriptor* pieces, unsigned pieces_max);
 
-// A cost hook tells a machine with virtual time how long a task takes, in cycles; unit cost when it
-// throws. Others ignore it.
+// A cost hook tells a machine with virtual time how long a task takes, in cycles; if it throws,
+// unit cost. Other machines ignore it.
 using cost_hook = std::uint64_t (*)(const descriptor& task);
 
 // How a procedure's context is made anew in a worker process, where the host's pointers mean
@@ -76,11 +76,11 @@ struct procedure_info {
 constexpr unsigned procedure_count_max = 1023;
 constexpr unsigned procedure_name_bytes_max = 63;
 
-// register_procedure() adds a procedure to the process-wide table.
-// Errors: exists (same name; the id of the present one is stored), bad_argument (no name or body,
-// or a name that begins like one of Leveret's own: "leveret.bulk", "leveret.columns.",
-// "leveret.join", "leveret.parallel_for"), bad_argument_count, too_big (name or table). Thread
-// safe. May be called while runtimes run.
+// register_procedure() adds a procedure to the process-wide table. Errors: exists (same name; the
+// id of the present one is stored), bad_argument (no name or body, or a reserved name),
+// bad_argument_count, too_big (name or table). Names are reserved that begin with "leveret.bulk",
+// "leveret.columns.", "leveret.join" or "leveret.parallel_for". Thread safe. May be called while
+// runtimes run.
 status register_procedure(const procedure_info& info, procedure_id* id) noexcept;
 
 // lookup() finds a procedure by name; 0 when there is none. Thread safe; takes time linear in the
@@ -109,7 +109,8 @@ struct parameter_kinds {
                                                              kind::value};
 };
 
-// The kinds of arguments that need no look, in one word: values, and one result at most. 0: others.
+// The kinds of a plain procedure's arguments (values, and one result at most), in one word. 0:
+// there are others.
 constexpr std::uint64_t plain_kinds_of(const kind* kinds, unsigned count) noexcept {
   std::uint64_t word = 1;
   unsigned results = 0;

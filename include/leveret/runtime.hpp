@@ -122,17 +122,17 @@ class runtime {
     return {state_, detail::try_submit(state_, detail::draft_of(d), o, false, why)};
   }
 
-  // The same, but a host that finds no ticket waits so many nanoseconds at most, and as long as the
-  // task takes that it runs meanwhile. Then nothing was submitted, and `why` has timed_out: the
-  // call may be repeated. If a repeated one were to wait in vain, it says so at once.
+  // submit_within() is try_submit(), but a host that finds no ticket waits so many nanoseconds at
+  // most, plus the time of a task that it runs meanwhile. Then nothing was submitted, and `why` has
+  // timed_out; the call may be repeated. A repeated call that would wait in vain says so at once.
   ticket submit_within(const descriptor& d, const options* o, refusal* why,
                        std::int64_t timeout_ns) noexcept {
     return {state_, detail::submit_within(state_, detail::draft_of(d), o, why, timeout_ns)};
   }
 
-  // submit_at_once() is submit() for a caller that must not wait, run a task or call a filter
-  // meanwhile, as it holds a lock. It returns an empty ticket, and has done nothing, if that would
-  // have been needed or the task is refused; submit() then takes the task, or says why not.
+  // submit_at_once() is submit() for a caller that holds a lock, and so must not wait, run a task
+  // or call a filter. If that would be needed, or the task is refused, it has done nothing and
+  // returns an empty ticket; submit() then takes the task, or says why not.
   ticket submit_at_once(procedure_id p, const argument* arguments, unsigned count) noexcept {
     const auto used = static_cast<std::uint8_t>(count);
     return {state_, detail::submit_at_once(state_, {{p, used}, arguments})};
@@ -175,13 +175,13 @@ class runtime {
     return {state_, detail::submit_bulk(state_, count, call, detail::address_of_callable(make))};
   }
 
-  // The same for a `make` that may be called from any thread, by several at once and in any order:
-  // then a bulk is one range of indices, and the participant that runs a task makes it first, up to
-  // three tasks ahead (config::depth) if they declare memory, which is prefetched meanwhile. The
-  // descriptor is empty (argument_count 0) or as `make` has left it for another task: fields that
-  // all tasks share need be set only if it is empty. `make` must outlive the bulk. No task has a
-  // slot of its own, so filters, traces and counters see pieces of the range, and a refused task is
-  // one that failed: wait() throws an error that names the first failed task of a piece, and
+  // The same for a `make` that may be called from any thread, by several at once and in any order.
+  // Then a bulk is one range of indices, and the participant that runs a task makes it first. If
+  // tasks declare memory, it makes up to three (config::depth) ahead and prefetches their memory.
+  // The descriptor is empty (argument_count 0) or as `make` has left it for another task: fields
+  // that all tasks share need be set only if it is empty. `make` must outlive the bulk. No task has
+  // a slot of its own, so filters, traces and counters see pieces of the range. A refused task
+  // counts as failed: wait() throws an error that names the first failed task of a piece, and
   // outcome::failures counts all. If tasks do not run in this process with their memory in place
   // (sim, processes, staging::copy), the form above is used. Cost: an eighth of the instructions of
   // an empty submit.
@@ -219,10 +219,10 @@ class runtime {
 
   // parallel_for() runs piece_body(range) over disjoint pieces of `r`, on workers and on this
   // thread, and returns when all are done, never before. Pieces get smaller towards the end, down
-  // to `grain` indices (0: chosen); there is only one, run here, if no tickets are left, or in a
-  // task that is as deep as config::nest_max allows, or, in a task, of at most `grain` indices, or
-  // one. An empty range has none. Rethrows the first exception of a piece. Machines that share this
-  // address space only (threads, sim).
+  // to `grain` indices (0: chosen). The whole range is one piece, run here, if no tickets are left;
+  // in a task also if the task is as deep as config::nest_max allows, or the range has at most
+  // `grain` indices, or one. An empty range has no piece. Rethrows the first exception of a piece.
+  // Machines that share this address space only (threads, sim).
   template <class Body>
   void parallel_for(range r, Body&& piece_body, std::uint32_t grain = 0) {
     auto call = [](void* context, range piece) {
@@ -234,9 +234,9 @@ class runtime {
   // The global barrier. begin_submit() opens a phase; end_submit() says that no more tasks come
   // from outside; wait_for_completion() blocks until that was said and every task is complete.
   // Without begin/end it waits for all tasks submitted so far and their children. There is one
-  // phase: of several submitters only the last one may say end_submit(). Returns the first failure
-  // among released or posted tasks since the last call. Errors: would_deadlock inside a
-  // task; timed_out. Paper: Jack Rabbit section 4.3.
+  // phase: only the last of several submitters may call end_submit(). Returns the first failure
+  // among released or posted tasks since the last call. Errors: would_deadlock inside a task;
+  // timed_out. Paper: Jack Rabbit section 4.3.
   void begin_submit() noexcept;
   void end_submit() noexcept;
   outcome wait_for_completion(std::int64_t timeout_ns = forever) noexcept;

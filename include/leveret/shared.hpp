@@ -22,8 +22,8 @@ constexpr std::size_t shared_alignment = 128;
 
 // shared_allocate() returns `bytes` bytes of shared memory, zeroed and aligned to 128 bytes; null
 // when there is none left, or `bytes` is 0. Thread safe. Memory is committed before it is handed
-// out, so a shortage shows here and not as a fault later; a request for more than the computer and
-// the control group have left is refused before any process is killed for it. Cost: for memory
+// out, so a shortage shows here and not as a fault later. A request for more than the computer and
+// the control group have left is refused, before any process is killed for it. Cost: for memory
 // never used, about a microsecond and the system's clearing of it; for memory used before, the
 // clearing.
 void* shared_allocate(std::size_t bytes) noexcept;
@@ -43,8 +43,8 @@ void shared_free(void* block) noexcept;
 // instructions.
 bool is_shared(const void* data, std::size_t bytes) noexcept;
 
-// shared_copy() is memcpy() for a large block that another process reads next: it bypasses the
-// caches, since an ordinary store would first fetch each line from the other process's. Null is
+// shared_copy() is memcpy() for a large block that another process reads next. It bypasses the
+// caches: an ordinary store would first fetch each line from the other process's cache. Null is
 // allowed for no bytes. Thread safe; the blocks must not overlap.
 void shared_copy(void* to, const void* from, std::size_t bytes) noexcept;
 

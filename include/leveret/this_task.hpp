@@ -93,10 +93,10 @@ class task_context {
  public:
   // get() starts the transfer of `count` elements from `first` on, and returns where they will be;
   // they are there when wait(tag) returned. Where tasks work in place (threads, by default) that is
-  // the caller's memory itself, on its way into the cache; else a buffer in the local store, one
-  // for each tag, which stays until the next get() under the same tag or the end of the task.
-  // Throws lev::error: bad_range (not all of it was declared), bad_argument (tag of 16 or more),
-  // out_of_memory.
+  // the caller's memory itself, on its way into the cache. Elsewhere it is a buffer in the local
+  // store, one for each tag, which stays until the next get() under the same tag or the end of the
+  // task. Throws lev::error: bad_range (not all of it was declared), bad_argument (tag of 16 or
+  // more), out_of_memory.
   template <class T>
   T* get(const far<T>& from, std::size_t first, std::size_t count = 1, unsigned tag = 0) {
     if (first > from.size() || count > from.size() - first) refuse_range(first, count, from.size());
@@ -139,9 +139,8 @@ class task_context {
   void pass_time(std::uint64_t cycles) noexcept;
 
   // spawn() starts f() on another context of this worker, inside this task. It runs when this
-  // thread of control waits, yields or joins. The returned object must outlive nothing: its
-  // destructor joins. Throws lev::error: too_many_contexts (all are in use, or config::contexts
-  // is 1), out_of_memory.
+  // thread of control waits, yields or joins. The destructor of the returned object joins. Throws
+  // lev::error: too_many_contexts (all are in use, or config::contexts is 1), out_of_memory.
   template <class F>
   thread_of<F> spawn(F f) {
     return thread_of<F>(std::move(f), *this);
@@ -178,7 +177,7 @@ namespace detail {
 // refused (would_deadlock) where nothing has run for a second.
 void stay_on_stack() noexcept;
 // is_in_task() tells whether the caller is in a task's body or a callback: its worker does nothing
-// else until it waits, or is over.
+// else until that waits or ends.
 bool is_in_task() noexcept;
 // is_in_virtual_task() tells whether the caller is in a task's body in virtual time: all workers
 // there are one thread, and any call may have another one go on.

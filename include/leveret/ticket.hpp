@@ -98,14 +98,14 @@ class ticket {
 
   // end() asks for the end of the task wherever it is. A waiting task does not run, as after
   // cancel(). A task that a worker process runs is ended with that process: it is not run again,
-  // counts no attempt, and its outcome is status::cancelled; the worker's other tasks go on
-  // elsewhere. In a shared pool only a worker that is in this very task is killed. The request
-  // returns at once: wait() tells whether the task was quicker. Data that the body has written in
-  // place, to shared memory, stays. Cost: a system call, and 1 to 3 ms until the ticket is done.
+  // and its outcome is status::cancelled. The worker's other tasks go on elsewhere. In a shared
+  // pool only a worker that is in this very task is killed. The request returns at once: wait()
+  // tells whether the task was quicker. Data that the body has written in place, to shared memory,
+  // stays. Cost: a system call, and 1 to 3 ms until the ticket is done.
   //
-  // ok: the end was requested. too_late: the task had its outcome. not_supported: the workers are
-  // not processes, so a running body goes on; a waiting task does not run. stale_ticket,
-  // bad_ticket, closed.
+  // Returns ok: the end was requested; too_late: the task had its outcome; not_supported: the
+  // workers are not processes, so a running body goes on, and a waiting task does not run. Errors:
+  // stale_ticket, bad_ticket, closed.
   status end() noexcept { return detail::end(runtime_, id_); }
 
   // then() calls run(context) once, on the thread that completes the task, or at once here when it
