@@ -30,7 +30,7 @@ std::uint32_t odd_value(random_source& random, std::uint32_t own) {
 void disturb(processes::lane<>& lane, random_source& random, std::uint32_t own) {
   const std::uint32_t value = odd_value(random, own);
   const std::uint32_t place = random.below(processes::lane_records);
-  processes::ending& e = lane.endings[place];
+  processes::end_details& e = lane.details[place];
   switch (random.below(8)) {
     case 0:
       lane.claimed.store(value, memory_order_relaxed);

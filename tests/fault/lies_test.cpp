@@ -150,8 +150,8 @@ const auto forge_procedure = define_raw<>("fault.forge", [](const call& c) {
   processes::lane<>& lane = lane_of(c);
   const std::uint32_t own = lane.claimed.load(memory_order_relaxed);
   for (std::uint32_t n = own + 1; n <= own + processes::lane_records; ++n) {
-    lane.new_ending(n).text_bytes = 0xffff;
-    lane.new_ending(n).task_code = -5;
+    lane.new_details(n).text_bytes = 0xffff;
+    lane.new_details(n).task_code = -5;
     lane.finish(n, static_cast<status>(200));
   }
   raise(SIGKILL);
@@ -217,7 +217,7 @@ TEST_P(lies_test, a_successor_finds_a_lane_as_good_as_new) {
 const auto say_cancelled = define_raw<>("fault.say_cancelled", [](const call& c) {
   processes::lane<>& lane = lane_of(c);
   const std::uint32_t own = lane.claimed.load(memory_order_relaxed);
-  lane.new_ending(own).text_bytes = 0;
+  lane.new_details(own).text_bytes = 0;
   lane.finish(own, status::cancelled);
   raise(SIGKILL);
   return 0;
@@ -313,8 +313,9 @@ TEST_P(lies_test, texts_are_text) {
   const std::string text = text_of(r.submit(throw_text, 0).wait_outcome(wait_limit_ns));
   EXPECT_NE(text.find("a?31mb?31mc?[31md?e"), std::string::npos) << text;
   // Cut where a character ends, wherever that is.
-  const std::string most(processes::ending::text_max, 'x');
-  for (int n = processes::ending::text_max - 6; n <= int{processes::ending::text_max}; ++n) {
+  const std::string most(processes::end_details::text_max, 'x');
+  for (int n = processes::end_details::text_max - 6; n <= int{processes::end_details::text_max};
+       ++n) {
     const std::string cut = text_of(r.submit(throw_text, n).wait_outcome(wait_limit_ns));
     const std::size_t at = cut.find('x');
     ASSERT_NE(at, std::string::npos);

@@ -67,7 +67,7 @@ void scribble_anywhere(processes::lane<>& lane, random_source& random, std::uint
 void forge_ends(processes::lane<>& lane, random_source& random, std::uint32_t own) {
   for (std::uint32_t i = random.below(processes::lane_records); i > 0; --i) {
     const std::uint32_t number = own + random.below(4);
-    processes::ending& how = lane.new_ending(number);
+    processes::end_details& how = lane.new_details(number);
     how.text_bytes = static_cast<std::uint16_t>(near_value(random, own));
     for (char& c : how.text) c = static_cast<char>(random.below(256));
     lane.finish(number, static_cast<status>(random.below(256)));

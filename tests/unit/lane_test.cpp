@@ -10,7 +10,7 @@ namespace lev::test {
 
 namespace {
 
-using processes::ending;
+using processes::end_details;
 using processes::lane;
 using processes::lane_records;
 
@@ -30,7 +30,7 @@ void expect_equal(const lane<>::record& a, const lane<>::record& b) {
   EXPECT_EQ(std::memcmp(a.arguments, b.arguments, sizeof a.arguments), 0);
 }
 
-void expect_equal(const ending& a, const ending& b) {
+void expect_equal(const end_details& a, const end_details& b) {
   EXPECT_EQ(a.text_bytes, b.text_bytes);
   EXPECT_EQ(a.task_code, b.task_code);
   EXPECT_EQ(a.stopped_at, b.stopped_at);
@@ -50,7 +50,7 @@ TEST(lane, reset_leaves_nothing_of_what_was_there) {
       for (std::uint32_t i = 0; i < lane_records; ++i) {
         expect_equal(used->records[i], clean->records[i]);
         EXPECT_EQ(used->end_of(i), clean->end_of(i));
-        expect_equal(used->endings[i], clean->endings[i]);
+        expect_equal(used->details[i], clean->details[i]);
       }
       EXPECT_EQ(at(used->orders), lane<>::order_wait);
       EXPECT_EQ(at(used->claimed), first - 1);

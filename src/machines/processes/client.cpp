@@ -15,11 +15,11 @@ namespace lev::processes {
 
 namespace {
 
-status fail(ending& how, status code, const char* text) noexcept {
+status fail(end_details& how, status code, const char* text) noexcept {
   how.stopped_at = no_index;
   how.task_code = 0;
-  const std::size_t bytes = whole_characters(text, std::strlen(text), ending::text_max);
-  LEV_DCHECK(bytes <= ending::text_max && code != status::ok);
+  const std::size_t bytes = whole_characters(text, std::strlen(text), end_details::text_max);
+  LEV_DCHECK(bytes <= end_details::text_max && code != status::ok);
   std::memcpy(how.text, text, bytes);
   how.text_bytes = static_cast<std::uint16_t>(bytes);
   return code;
@@ -27,7 +27,7 @@ status fail(ending& how, status code, const char* text) noexcept {
 
 // Times the task for the grain of the procedure's next one, as execute_timed() does.
 [[gnu::noinline]] int run_timed(const resolved& procedure, const lane<>::record& task,
-                                ending& how) {
+                                end_details& how) {
   const std::uint64_t begin_ns = monotonic_ns();
   const int task_code = procedure.run(call{task.arguments, task.argument_count, procedure.context});
   const std::uint64_t spent_ns = monotonic_ns() - begin_ns;
@@ -58,7 +58,7 @@ void client::run() noexcept {
   lane<>& own = lane_;
   const lane<>::record& task = own.record_of(number);
   own.claim(number);
-  ending& how = own.new_ending(number);
+  end_details& how = own.new_details(number);
   status code;
   if (own.is_skipped(number)) {
     code = fail(how, status::cancelled, "");
@@ -73,7 +73,7 @@ void client::run() noexcept {
 }
 
 // `how` is written if the body does not succeed. A process that the body has forked has no `how`.
-status client::run_body(const lane<>::record& task, ending& how) noexcept {
+status client::run_body(const lane<>::record& task, end_details& how) noexcept {
   resolved procedure;
   const char* why =
       unconfined_ != nullptr ? unconfined_ : procedures_.find(task.procedure, &procedure);
@@ -129,8 +129,8 @@ void client::tell_idle(std::uint64_t waited_ns) noexcept {
 }
 
 void client::notify_if_unwatched() noexcept {
-  // Pairs with board: a host that watches takes the end; one that leaves looks once more.
-  if (shared_.watch.watchers.load(memory_order_seq_cst) != 0) return;
+  // Pairs with unwatch(): a host that watches takes the end; one that leaves looks once more.
+  if (board_.watch.watchers.load(memory_order_seq_cst) != 0) return;
   if (lane_.rung.load(memory_order_relaxed) != 0 ||
       lane_.rung.exchange(1, memory_order_acq_rel) != 0)  // Pairs with the host's clearing
     return;

@@ -22,18 +22,18 @@ class client final : public column_watch {
       : number_(number),
         prints_(out, error),
         about_(*start.about),
-        shared_(*start.shared),
+        board_(*start.board),
         lane_(*start.lane),
         bell_(start.bell),
         next_(start.lane->first),
-        procedures_(&start.shared->procedures),
+        procedures_(&start.board->procedures),
         is_tested_(start.about->chaos != 0 || has_fault_plan()),
         random_(start.about->seed * 0x10001u ^ std::uint64_t{start.lane->first} << 20 ^
                 static_cast<std::uint64_t>(getpid())) {}
 
   std::uint32_t number() const noexcept { return number_; }
   const introduction& about() const noexcept { return about_; }
-  const common& shared() const noexcept { return shared_; }
+  const board& its_board() const noexcept { return board_; }
   lane<>& its_lane() noexcept { return lane_; }
   int bell() const noexcept { return bell_; }
   const output& prints() const noexcept { return prints_; }
@@ -99,12 +99,12 @@ class client final : public column_watch {
   }
   // While a waiter sleeps until an end, ends are told at once. Otherwise the host takes them when
   // it next tends the line, or when this lane runs dry.
-  bool is_eager() const noexcept { return shared_.watch.eager.load(memory_order_relaxed) != 0; }
+  bool is_eager() const noexcept { return board_.watch.eager.load(memory_order_relaxed) != 0; }
   // The lane of a patient host must be filled before it runs dry: the service is woken while its
   // last task runs. (Six hosts that share two workers, 10 us tasks: 8.7 us a task; told three tasks
   // before the last 9.4, six 15, of each end 23.)
   static constexpr std::uint32_t low = 1;
-  bool is_patient() const noexcept { return shared_.watch.patient.load(memory_order_relaxed) != 0; }
+  bool is_patient() const noexcept { return board_.watch.patient.load(memory_order_relaxed) != 0; }
   bool runs_low() const noexcept { return is_patient() && !lane_.has_record(next_ + low); }
   void tell_of_ends() noexcept {
     has_rung_ = true;
@@ -113,12 +113,12 @@ class client final : public column_watch {
   void pass_test(chaos_step step, fault_name point) noexcept;
   void notify_if_unwatched() noexcept;
   void notify() noexcept;
-  status run_body(const lane<>::record& task, ending& how) noexcept;
+  status run_body(const lane<>::record& task, end_details& how) noexcept;
 
   const std::uint32_t number_;
   const output prints_;
   const introduction about_;
-  const common& shared_;
+  const board& board_;
   lane<>& lane_;
   const int bell_;
   std::uint32_t next_;  // the number of its next task

@@ -142,7 +142,7 @@ bool pool::is_away(std::uint32_t worker) const noexcept {
 
 bool pool::has_left_us(std::uint32_t worker) const noexcept {
   LEV_DCHECK(worker < workers_);
-  const std::uint32_t process = shared_->shown.seats[worker].pid.load(memory_order_relaxed);
+  const std::uint32_t process = board_->shown.seats[worker].pid.load(memory_order_relaxed);
   return page_ != nullptr && process != 0 &&
          page_->berths[worker].is_away_from(member_.load(memory_order_relaxed), process);
 }

@@ -158,11 +158,11 @@ const char* keeper_process::map_memory(member& it) noexcept {
     arm_faults(plan, plan);
   }
   fault_at("zygote.met");
-  void* shared = fault_at("zygote.map_board")
+  void* mapped = fault_at("zygote.map_board")
                      ? MAP_FAILED
-                     : mmap(nullptr, sizeof(common), PROT_READ, MAP_SHARED, it.files[1], 0);
-  if (shared == MAP_FAILED) return "mapping the book of procedures";
-  it.shared = static_cast<const common*>(shared);
+                     : mmap(nullptr, sizeof(board), PROT_READ, MAP_SHARED, it.files[1], 0);
+  if (mapped == MAP_FAILED) return "mapping the book of procedures";
+  it.board = static_cast<const board*>(mapped);
   return nullptr;
 }
 
@@ -216,8 +216,8 @@ void keeper_process::drop_member(std::uint32_t m) noexcept {
   }
   for (worker_seat& w : workers_) w.is_for_gone |= w.killed_for == m + 1;
   end_own(m);
-  if (it.shared != nullptr) munmap(const_cast<common*>(it.shared), sizeof(common));
-  it.shared = nullptr;
+  if (it.board != nullptr) munmap(const_cast<board*>(it.board), sizeof(board));
+  it.board = nullptr;
   close_file(&it.socket);
   close_file(&it.pidfd);
   for (int& f : it.files) close_file(&f);

@@ -50,7 +50,7 @@
 namespace lev::processes {
 
 constexpr std::uint32_t members_max = 64;
-constexpr unsigned member_files = 5;  // heap, common, bell, output, error
+constexpr unsigned member_files = 5;  // heap, board, bell, output, error
 constexpr unsigned own_files = 3;     // the first of them, which the host of a private pool sends
 constexpr std::size_t berth_bytes = 4096;  // a page each: a confined worker has its own only
 

@@ -75,7 +75,7 @@ void keeper_process::start_own(std::uint32_t m, const order& o, int file) {
   const bool is_free = l.own.pid == 0 && !is_taken(m, o.lane_begin, it.about.lane_bytes);
   if (has_lane) r.number = EADDRINUSE;
   if (it.about.level == lev::isolation::confined)
-    try_libraries(it.shared->procedures, it.about, hooks_, it.socket, it.known);
+    try_libraries(it.board->procedures, it.about, hooks_, it.socket, it.known);
   struct child {
     keeper_process* self;
     std::uint32_t m;

@@ -42,10 +42,10 @@ struct member {
   bool is_leaving = false;  // it has nothing under way
   introduction about;
   int files[member_files] = {-1, -1, -1, -1, -1};
-  const common* shared = nullptr;  // its board
-  verdicts known;                  // of its book's libraries, for confined workers
-  std::vector<lane_place> lanes;   // by worker
-  std::deque<report> untold;       // its socket was full
+  const processes::board* board = nullptr;
+  verdicts known;                 // of its book's libraries, for confined workers
+  std::vector<lane_place> lanes;  // by worker
+  std::deque<report> untold;      // its socket was full
 };
 
 class keeper_process {

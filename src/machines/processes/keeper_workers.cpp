@@ -222,7 +222,7 @@ void keeper_process::leave_files() noexcept {
   if (plan_of_.heap_begin != 0)
     munmap(reinterpret_cast<void*>(plan_of_.heap_begin), plan_of_.heap_bytes);
   for (member& m : members_) {
-    if (m.shared != nullptr) munmap(const_cast<common*>(m.shared), sizeof(common));
+    if (m.board != nullptr) munmap(const_cast<board*>(m.board), sizeof(board));
   }
 }
 

@@ -4,7 +4,7 @@
 //   member       written by  read by
 //   records      host        worker: tasks posted to it, in a ring
 //   ended        worker      host: their ends, each with its status, in a ring
-//   endings      worker      host: the details of those that did not succeed, the times of others
+//   details      worker      host: of ends that are no success, how; the times of others
 //   arrived      worker      host, before the first task: whether the worker is ready
 //   index_begun  worker      host, after the worker's death: how far it is in a bulk's piece
 //   claimed      worker      host, after the worker's death: the last task it has begun
@@ -42,7 +42,7 @@ static_assert(std::atomic<std::uint32_t>::is_always_lock_free &&
 
 // How a task that did not succeed, or was timed, has ended, as the worker reports it. Its status is
 // in lane::ended.
-struct ending {
+struct end_details {
   static constexpr std::size_t text_max = 223;
   std::uint16_t text_bytes = 0;
   std::int32_t task_code = 0;
@@ -52,7 +52,7 @@ struct ending {
   };
   char text[text_max + 1];  // of an exception; not terminated, `text_bytes` count
 };
-static_assert(ending::text_max <= 0xffff && std::is_trivially_copyable_v<ending>);
+static_assert(end_details::text_max <= 0xffff && std::is_trivially_copyable_v<end_details>);
 
 template <class Env = real_env>
 struct lane {
@@ -131,8 +131,8 @@ struct lane {
     return !has_end(number - 1);
   }
   // A worker's text may change while it is read: callers copy it once, then check it.
-  const ending& ending_of(std::uint32_t number) const noexcept {
-    return endings[number % lane_records];
+  const end_details& details_of(std::uint32_t number) const noexcept {
+    return details[number % lane_records];
   }
 
   // The worker's part.
@@ -157,10 +157,10 @@ struct lane {
     // and, in a shared pool, after berth::turn().
     return records[number % lane_records].skip.load(memory_order_seq_cst) == number;
   }
-  // new_ending() is for the details of a task that does not succeed, or is timed.
-  ending& new_ending(std::uint32_t number) noexcept { return endings[number % lane_records]; }
+  // new_details() is for the details of a task that does not succeed, or is timed.
+  end_details& new_details(std::uint32_t number) noexcept { return details[number % lane_records]; }
   void finish(std::uint32_t number, status code = status::ok) noexcept {
-    // Pairs with end_of(): publishes the ending and the outputs. Sequentially consistent: the look
+    // Pairs with end_of(): publishes its details and the outputs. Sequentially consistent: the look
     // at the watchers comes after it (store-then-load handshake with unwatch() and want_ends()).
     ended[number % lane_records].store(make_end(number, code), memory_order_seq_cst);
   }
@@ -198,10 +198,10 @@ struct lane {
   alignas(line_pair_bytes) word rung{0};
   record records[lane_records];
   // Written by the worker, read by the host: a task's number above, its status below. Publishes the
-  // ending, and the task's outputs. All are on one pair of lines: a tender that takes the ends of
+  // details, and the task's outputs. All are on one pair of lines: a tender that takes the ends of
   // many successful tasks waits for it once, and a worker that no tender polls keeps it.
   alignas(line_pair_bytes) end_word ended[lane_records];
-  ending endings[lane_records];
+  end_details details[lane_records];
 };
 
 // Words of the host, of the worker and of both are on lines of their own, and a record's arguments
@@ -229,7 +229,7 @@ void lane<Env>::reset(std::uint32_t first_number) noexcept {
     for (argument& a : r.arguments) a = argument{};
   }
   for (end_word& e : ended) e.store(make_end(before, status::ok), memory_order_relaxed);
-  for (ending& e : endings) {
+  for (end_details& e : details) {
     e.task_code = 0;
     e.stopped_at = 0;
     e.text_bytes = 0;
@@ -237,9 +237,9 @@ void lane<Env>::reset(std::uint32_t first_number) noexcept {
   }
 }
 
-// board: one for a runtime. Written by the host, mapped read-only by its workers.
+// end_watch: one for a runtime, on its board. Written by the host, mapped read-only by its workers.
 template <class Env = real_env>
-struct board {
+struct end_watch {
   using word = typename Env::template atomic<std::uint32_t>;
 
   // Host threads that poll the lanes all the time. A worker rings only while there is none. Written

@@ -32,10 +32,10 @@ namespace lev {
 
 namespace {
 
+using processes::board;
 using processes::board_name;
 using processes::book;
 using processes::book_entry;
-using processes::common;
 using processes::lane;
 using processes::lane_records;
 using processes::line_breaks;
@@ -145,8 +145,8 @@ class process_files {
 bool is_known(const sign& s, const struct stat& about) noexcept {
   // Pairs with pool::show_pool(), as far as a copy of another process's memory can.
   return s.magic.load(memory_order_acquire) == sign::open_pool && s.version == sign::this_version &&
-         s.board_bytes == sizeof(common) && s.lane_bytes == sizeof(lane<>) &&
-         s.workers <= workers_max && static_cast<std::uint64_t>(about.st_size) >= sizeof(common);
+         s.board_bytes == sizeof(board) && s.lane_bytes == sizeof(lane<>) &&
+         s.workers <= workers_max && static_cast<std::uint64_t>(about.st_size) >= sizeof(board);
 }
 
 // The newest number of a ring, counted from the one before the worker's first task; 0 is none.
@@ -187,13 +187,13 @@ procedure_id sum_up(const lane<>& seen, std::uint32_t returned, seen_worker& wor
 }
 
 template <std::size_t Size>
-void read_name(const file& board, procedure_id id, char (&name)[Size]) noexcept {
+void read_name(const file& from, procedure_id id, char (&name)[Size]) noexcept {
   // A name of the book fits, with the zero that terminates it.
   static_assert(sizeof(book_entry::name) <= Size);
   const std::size_t entry =
-      offsetof(common, procedures) + offsetof(book, entries) + std::size_t{id} * sizeof(book_entry);
+      offsetof(board, procedures) + offsetof(book, entries) + std::size_t{id} * sizeof(book_entry);
   const bool is_there = id != 0 && id <= procedure_count_max &&
-                        board.read_at(entry + offsetof(book_entry, name), name, Size);
+                        from.read_at(entry + offsetof(book_entry, name), name, Size);
   if (!is_there || name[0] == 0) std::snprintf(name, Size, "?");
   name[Size - 1] = 0;
   make_printable(name);
@@ -209,9 +209,9 @@ bool process_files::look_at_lane(const seat_sign& seat, lane<>* copy) const noex
 
 void process_files::look(const char* name, std::vector<seen_pool>& pools) const {
   struct stat about;
-  const file board(open_memory(name, &about));
+  const file board_file(open_memory(name, &about));
   const auto shown = std::make_unique<sign>();
-  if (board.number() < 0 || !board.read_at(0, shown.get(), sizeof(sign))) return;
+  if (board_file.number() < 0 || !board_file.read_at(0, shown.get(), sizeof(sign))) return;
   // A process that was forked from the host, and did not start another program, has its files.
   if (!is_known(*shown, about) || shown->host != own_number(pid_)) return;
   seen_pool pool;
@@ -229,9 +229,9 @@ void process_files::look(const char* name, std::vector<seen_pool>& pools) const 
     worker.deaths = seat.deaths.load(memory_order_relaxed);
     if (!look_at_lane(seat, copy.get())) return;  // the pool ends
     const procedure_id id = sum_up(*copy, seat.returned.load(memory_order_relaxed), worker);
-    if (worker.attempt != 0) read_name(board, id, worker.procedure);
+    if (worker.attempt != 0) read_name(board_file, id, worker.procedure);
     const procedure_id died_in = seat.died_in.load(memory_order_relaxed);
-    if (died_in != 0) read_name(board, died_in, worker.died_in);
+    if (died_in != 0) read_name(board_file, died_in, worker.died_in);
     pool.workers.push_back(worker);
   }
   pools.push_back(std::move(pool));

@@ -28,7 +28,7 @@ using processes::pool;
 // The pipeline keeps no more of a line than a lane has room for.
 static_assert(line_jobs_max <= processes::lane_records);
 // The text of an end fits, with the zero that terminates it.
-static_assert(sizeof(remote_end::text) == processes::ending::text_max + 1);
+static_assert(sizeof(remote_end::text) == processes::end_details::text_max + 1);
 
 // Host threads sleep on a futex; the service sleeps where workers and the zygote reach it. A
 // service that a callback has brought into another runtime is a host like any other there.
@@ -117,16 +117,17 @@ class process_machine final : public machine, public remote_workers {
   bool is_away(std::uint32_t worker) const noexcept override { return pool_.is_away(worker); }
   void watch() noexcept override {
     // Pairs with the worker's look after an end.
-    pool_.shared().watch.watchers.fetch_add(1, memory_order_seq_cst);
+    pool_.its_board().watch.watchers.fetch_add(1, memory_order_seq_cst);
   }
   void unwatch() noexcept override {
     // Pairs with the worker's look after an end; the caller looks at the ends once more.
-    const std::uint32_t before = pool_.shared().watch.watchers.fetch_sub(1, memory_order_seq_cst);
+    const std::uint32_t before =
+        pool_.its_board().watch.watchers.fetch_sub(1, memory_order_seq_cst);
     LEV_DCHECK(before != 0);
   }
   void want_ends(bool wanted, bool is_patient) noexcept override {
-    processes::board<>& board = pool_.shared().watch;
-    auto& wishes = is_patient ? board.patient : board.eager;
+    processes::end_watch<>& watch = pool_.its_board().watch;
+    auto& wishes = is_patient ? watch.patient : watch.eager;
     // Pairs with the worker's look after an end, as watch().
     const std::uint32_t before = wishes.fetch_add(wanted ? 1u : ~0u, memory_order_seq_cst);
     LEV_DCHECK(wanted || before != 0);
@@ -262,7 +263,7 @@ std::uint64_t process_machine::spent_ns(std::uint32_t worker, std::uint32_t n) c
   const pool::seat& s = pool_.at(worker);
   const std::uint32_t number = s.collected.load(memory_order_relaxed) + 1 + n;
   LEV_DCHECK(n < s.posted.load(memory_order_relaxed) - s.collected.load(memory_order_relaxed));
-  const volatile processes::ending& how = s.lane->ending_of(number);
+  const volatile processes::end_details& how = s.lane->details_of(number);
   return how.spent_ns;
 }
 
@@ -286,11 +287,11 @@ bool process_machine::collect(std::uint32_t worker, remote_end* end) noexcept {
   s.collected.store(number, memory_order_relaxed);
   end->text[0] = 0;
   if (end->result == status::ok) return true;
-  const volatile processes::ending& how = s.lane->ending_of(number);
-  const std::size_t bytes = smaller<std::size_t>(how.text_bytes, processes::ending::text_max);
+  const volatile processes::end_details& how = s.lane->details_of(number);
+  const std::size_t bytes = smaller<std::size_t>(how.text_bytes, processes::end_details::text_max);
   end->task_code = how.task_code;
   end->stopped_at = how.stopped_at;
-  char text[processes::ending::text_max];
+  char text[processes::end_details::text_max];
   for (std::size_t i = 0; i < bytes; ++i) text[i] = how.text[i];
   const std::size_t kept = bytes == 0 ? 0 : processes::make_printable(text, bytes, end->text);
   LEV_DCHECK(kept <= bytes && end->result != status::pending);

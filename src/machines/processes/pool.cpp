@@ -48,9 +48,9 @@ pool::~pool() {
     if (seats_[i].lane != nullptr) munmap(seats_[i].lane, lane_bytes_);
     close_file(&seats_[i].file);
   }
-  if (shared_ != nullptr) munmap(shared_, sizeof(common));
+  if (board_ != nullptr) munmap(board_, sizeof(board));
   if (owns_heap_file_) close_file(&heap_file_);
-  close_file(&shared_file_);
+  close_file(&board_file_);
   close_file(&bell_);
 }
 
@@ -78,16 +78,16 @@ bool pool::open_files(std::uint32_t workers) {
   if (heap_file_ < 0) return fail("opening the shared memory to read (is /proc there?)");
   about_.heap_begin = z->heap_begin;
   about_.heap_bytes = z->heap_end - z->heap_begin;
-  shared_file_ = make_memory_file(board_name, sizeof(common));
-  if (shared_file_ < 0) return fail("making a memory file");
-  void* shared = fault_at("host.map_board") ? MAP_FAILED
-                                            : mmap(nullptr, sizeof(common), PROT_READ | PROT_WRITE,
-                                                   MAP_SHARED, shared_file_, 0);
-  if (shared == MAP_FAILED) return fail("mapping a memory file");
-  shared_ = new (shared) common;
-  procedures_.open(&shared_->procedures);
+  board_file_ = make_memory_file(board_name, sizeof(board));
+  if (board_file_ < 0) return fail("making a memory file");
+  void* mapped = fault_at("host.map_board") ? MAP_FAILED
+                                            : mmap(nullptr, sizeof(board), PROT_READ | PROT_WRITE,
+                                                   MAP_SHARED, board_file_, 0);
+  if (mapped == MAP_FAILED) return fail("mapping a memory file");
+  board_ = new (mapped) board;
+  procedures_.open(&board_->procedures);
   // From here on no process can map it to write: not even a worker, which runs as the same user.
-  if (fault_at("host.seal_board") || !seal_memory_file(shared_file_, true))
+  if (fault_at("host.seal_board") || !seal_memory_file(board_file_, true))
     return fail("sealing a memory file");
   bell_ = fault_at("host.eventfd") ? -1 : out_of_the_way(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (bell_ < 0) return fail("eventfd");
@@ -201,7 +201,7 @@ bool pool::start_worker(std::uint32_t worker) noexcept {
   LEV_ASSERT(line <= lane_records);
   // The last worker is dead, and the next one waits for its orders.
   s.lane->reset(posted + 1);
-  shared_->shown.seats[worker].returned.fetch_add(line, memory_order_relaxed);
+  board_->shown.seats[worker].returned.fetch_add(line, memory_order_relaxed);
   s.collected.store(posted, memory_order_relaxed);
   s.first = posted + 1;
   s.was_ordered = s.is_spared = s.is_late = false;
@@ -221,7 +221,7 @@ bool pool::start_worker(std::uint32_t worker) noexcept {
 // The pool's sign: what look.cpp reads.
 void pool::show_lane(std::uint32_t worker) noexcept {
   LEV_ASSERT(worker < workers_max && at(worker).file >= 0);
-  seat_sign& shown = shared_->shown.seats[worker];
+  seat_sign& shown = board_->shown.seats[worker];
   struct stat about;
   if (fstat(seats_[worker].file, &about) == 0) shown.inode = about.st_ino;
   shown.file = seats_[worker].file;
@@ -229,8 +229,8 @@ void pool::show_lane(std::uint32_t worker) noexcept {
 }
 
 void pool::show_pool() noexcept {
-  sign& shown = shared_->shown;
-  shown.board_bytes = sizeof(common);
+  sign& shown = board_->shown;
+  shown.board_bytes = sizeof(board);
   shown.host = static_cast<std::uint32_t>(getpid());
   shown.workers = workers_;
   // Pairs with the looker's read of the whole: another process, which checks what it gets.
@@ -298,8 +298,8 @@ void pool::show_victim(std::uint32_t worker) noexcept {
   const std::uint32_t line = s.posted.load(memory_order_acquire) - before;
   const std::uint32_t after = claimed - before;
   if (after == 0 || after > line || line > lane_records || s.lane->has_end(claimed)) return;
-  shared_->shown.seats[worker].died_in.store(s.lane->record_of(claimed).procedure,
-                                             memory_order_relaxed);
+  board_->shown.seats[worker].died_in.store(s.lane->record_of(claimed).procedure,
+                                            memory_order_relaxed);
 }
 
 void pool::note_death(std::uint32_t worker, int how, const report* told) {
@@ -313,8 +313,8 @@ void pool::note_death(std::uint32_t worker, int how, const report* told) {
   s.is_awaited = false;
   const bool was_there = s.start_code == 0 || s.pid != 0;
   s.pid = 0;
-  shared_->shown.seats[worker].pid.store(0, memory_order_relaxed);
-  shared_->shown.seats[worker].deaths.fetch_add(1, memory_order_relaxed);
+  board_->shown.seats[worker].pid.store(0, memory_order_relaxed);
+  board_->shown.seats[worker].deaths.fetch_add(1, memory_order_relaxed);
   show_victim(worker);
   close_file(&s.pidfd);
   remote_death d;
@@ -354,8 +354,8 @@ void pool::take_report(const report& r, int file) {
     case report::started:
       s.is_awaited = false;
       s.pid = r.pid;
-      shared_->shown.seats[r.worker].pid.store(static_cast<std::uint32_t>(r.pid),
-                                               memory_order_relaxed);
+      board_->shown.seats[r.worker].pid.store(static_cast<std::uint32_t>(r.pid),
+                                              memory_order_relaxed);
       close_file(&s.pidfd);
       s.pidfd = file;
       if (file < 0) {
@@ -449,7 +449,7 @@ bool pool::end_process(std::uint32_t worker) noexcept {
 
 void pool::close() noexcept {
   fault_at("host.close");
-  if (shared_ != nullptr) shared_->shown.magic.store(0, memory_order_relaxed);
+  if (board_ != nullptr) board_->shown.magic.store(0, memory_order_relaxed);
   if (!shares_workers()) end_workers();
   if (is_shared()) return leave_keeper();
   end_zygote();

@@ -87,7 +87,7 @@ class pool {
     return seats_[worker];
   }
   void* store_of(std::uint32_t worker) noexcept;
-  common& shared() noexcept { return *shared_; }
+  board& its_board() noexcept { return *board_; }
   book_writer& procedures() noexcept { return procedures_; }
 
   // has_begun_none(): the worker has begun no task, and will begin none that was taken back before
@@ -178,8 +178,8 @@ class pool {
   const pool_page* page_ = nullptr;
   pool_alarms* alarms_ = nullptr;
   unsigned cores_ = available_cores();
-  common* shared_ = nullptr;
-  int shared_file_ = -1;
+  board* board_ = nullptr;
+  int board_file_ = -1;
   int heap_file_ = -1;
   bool owns_heap_file_ = false;
   int bell_ = -1;

@@ -300,15 +300,16 @@ void worker_process::read_notes() noexcept try {
 client& worker_process::attach(const note& n, int* files) {
   detach(n.member);  // its earlier lane, if it had one
   const introduction& a = n.about;
-  enum { heap, board, bell, out, error, lane_file, count };
+  enum { heap, board_file, bell, out, error, lane_file, count };
   static_assert(count == member_files + 1);
   const bool has_output = has_notes() || files[out] >= 0;  // or it prints where its keeper does
   const bool has_files = std::find(files, files + out, -1) == files + out &&
                          files[lane_file] >= 0 &&
                          (!has_output || (files[out] >= 0 && files[error] >= 0));
-  void* shared = has_files ? mmap(nullptr, sizeof(common), PROT_READ, MAP_SHARED, files[board], 0)
-                           : MAP_FAILED;
-  if (shared == MAP_FAILED || (!has_heap(a) && !map_at(a.heap_begin, files[heap], a.heap_bytes,
+  void* mapped = has_files
+                     ? mmap(nullptr, sizeof(board), PROT_READ, MAP_SHARED, files[board_file], 0)
+                     : MAP_FAILED;
+  if (mapped == MAP_FAILED || (!has_heap(a) && !map_at(a.heap_begin, files[heap], a.heap_bytes,
                                                        a.level != lev::isolation::confined)))
     leave(1);
   auto* plan = reinterpret_cast<fault_plan*>(a.faults);
@@ -317,8 +318,8 @@ client& worker_process::attach(const note& n, int* files) {
     leave(1);
   keep_from_forks(a.heap_begin, a.heap_bytes);
   keep_from_forks(n.lane_begin, a.lane_bytes);
-  for (const int i : {heap, board, lane_file}) close(files[i]);
-  const worker_start start{&a, static_cast<const common*>(shared),
+  for (const int i : {heap, board_file, lane_file}) close(files[i]);
+  const worker_start start{&a, static_cast<const board*>(mapped),
                            reinterpret_cast<lane<>*>(n.lane_begin), files[bell]};
   clients_.push_back(std::make_unique<client>(start, n.member, files[out], files[error]));
   note_only();
@@ -336,7 +337,7 @@ void worker_process::detach(std::uint32_t member) noexcept {
   note_only();
   const introduction a = gone->about();
   const auto lane_begin = reinterpret_cast<std::uintptr_t>(&gone->its_lane());
-  auto* shared = const_cast<common*>(&gone->shared());
+  auto* its_board = const_cast<board*>(&gone->its_board());
   if (gone.get() == current_) {
     adopt_zone(0, 0);
     drop_output();
@@ -349,7 +350,7 @@ void worker_process::detach(std::uint32_t member) noexcept {
   gone.reset();  // closes libraries, whose last code may use memory that is unmapped next
   munmap(reinterpret_cast<void*>(lane_begin), a.lane_bytes);
   if (!has_heap(a)) munmap(reinterpret_cast<void*>(a.heap_begin), a.heap_bytes);
-  munmap(shared, sizeof(common));
+  munmap(its_board, sizeof(board));
 }
 
 }  // namespace

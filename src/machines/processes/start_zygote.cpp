@@ -130,8 +130,8 @@ bool pool::introduce() noexcept {
   const auto output_or_nowhere = [&](int file) {
     return fcntl(file, F_GETFD) < 0 ? nowhere : file;
   };
-  LEV_ASSERT(heap_file_ >= 0 && shared_file_ >= 0 && bell_ >= 0);
-  const int files[] = {heap_file_, shared_file_, bell_, output_or_nowhere(STDOUT_FILENO),
+  LEV_ASSERT(heap_file_ >= 0 && board_file_ >= 0 && bell_ >= 0);
+  const int files[] = {heap_file_, board_file_, bell_, output_or_nowhere(STDOUT_FILENO),
                        output_or_nowhere(STDERR_FILENO)};
   const bool is_sent =
       !fault_at("host.introduce") &&
@@ -281,7 +281,7 @@ void pool::abandon() noexcept {
   close_file(&socket_);
   close_file(&bell_);
   close_file(&zygote_file_);
-  close_file(&shared_file_);
+  close_file(&board_file_);
   if (owns_heap_file_) close_file(&heap_file_);
   for (std::uint32_t i = 0; i < workers_; ++i) {
     close_file(&seats_[i].file);

@@ -22,7 +22,7 @@
 namespace lev::processes {
 
 // introduction: the settings that a runtime's workers have in common; the first message. It brings
-// three files: heap, common, bell. For a shared pool it brings two more, standard output and error:
+// three files: heap, board, bell. For a shared pool it brings two more, standard output and error:
 // a task prints where its host does. All fields are set, and the settings are compared, because it
 // is sent to other programs as well.
 struct introduction {
@@ -46,13 +46,14 @@ struct introduction {
 static_assert(std::is_trivially_copyable_v<introduction>);  // sent as it is
 static_assert(offsetof(introduction, tag) == 0 && offsetof(introduction, version) == 4);
 
-// The memory that workers share besides the heap, in one file that they see read-only.
-struct common {
+// board: the memory that a runtime's workers share besides the heap, in one file that they see
+// read-only.
+struct board {
   sign shown;
-  board<> watch;
+  end_watch<> watch;
   book procedures;
 };
-static_assert(std::is_standard_layout_v<common> && offsetof(common, shown) == 0);
+static_assert(std::is_standard_layout_v<board> && offsetof(board, shown) == 0);
 
 // order: from a host. Start a worker on a lane, whose file comes along; kill it; or give it up
 // because it is of no use. A worker that serves several hosts is killed only while it serves this
@@ -143,7 +144,7 @@ inline void end_if_forked(bool has_failed) noexcept {
 // The part of a worker that serves one host.
 struct worker_start {
   const introduction* about;
-  const common* shared;
+  const processes::board* board;
   processes::lane<>* lane;
   int bell;
 };
