@@ -1,7 +1,7 @@
 // Time, cores and work of known length: what every bench measures with.
 //
 // Work of a fixed length is a chain of dependent multiplications: no core can run it faster by
-// overlapping, it touches no memory, and there is one compiled copy of it, so every contestant runs
+// overlapping, and it touches no memory. There is one compiled copy of it, so every contestant runs
 // the same instructions.
 #ifndef BENCH_TIMING_HPP
 #define BENCH_TIMING_HPP
@@ -45,7 +45,7 @@ struct core_pair {
 core_pair choose_core_pair();
 
 // wait_until_quiet() returns when no thread of this process uses a core any more (at most 2 s), so
-// that the spinning that one contestant leaves behind is not paid for by the next.
+// that no contestant pays for the spinning that another leaves behind.
 void wait_until_quiet() noexcept;
 
 // chain() runs `steps` dependent multiply-and-adds. The result depends on all of them.

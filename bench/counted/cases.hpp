@@ -26,10 +26,10 @@ inline constexpr counted_case cases[] = {
     {"ordered", "", 12, 16, 816 - 364},
 };
 
-// run() does both calls of a case in a runtime whose one worker is held in a task: the host, which
-// helps while it waits, is on both sides, and nothing depends on who is faster. Callgrind counts
-// inside lev_bench_counted(), and writes what it counted when that returns. Throws std::exception
-// where an answer is wrong.
+// run() does both calls of a case in a runtime whose one worker is held in a task. The host, which
+// helps while it waits, is on both sides, so nothing depends on which side is faster. Callgrind
+// counts inside lev_bench_counted(), and writes what it counted when that returns. Throws
+// std::exception where an answer is wrong.
 void run(const counted_case& which);
 
 // Instructions of one empty task on `processes`. Host: submit and wait. Worker: from the body of a

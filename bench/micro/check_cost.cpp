@@ -1,8 +1,8 @@
 // check-cost: what part of a round trip are the checks that every submit makes, also in release:
 // kinds, counts, sizes, addresses, overlap (task/validate.hpp)?
 //
-// The checks are run by themselves on the same draft that the round trip submits, each after the
-// one before has retired; the cost of waiting for that is measured, too, and taken off. In a submit
+// The checks run by themselves on the same draft that the round trip submits, each after the one
+// before has retired. The cost of waiting for that is measured, too, and subtracted. In a submit
 // they overlap with what is around them, so the share is an upper bound. The goal is that of an
 // empty task without arguments.
 #include "micro/one_worker.hpp"

@@ -85,8 +85,8 @@ inline double middle(samples values) {
   return sum / static_cast<double>(values.size() - 2 * quarter);
 }
 
-// lead_in() lets a runner run for 2 ms before it is measured: the first milliseconds after a runner
-// that waits for each access are slower for whoever comes next (16 to 20 ns a node in place of 13).
+// lead_in() lets a runner run for 2 ms before it is measured: after a runner that waits for each
+// access, the first milliseconds of the next one are slower (16 to 20 ns a node in place of 13).
 inline void lead_in(const runner& run, std::size_t begin, std::size_t piece_items) {
   constexpr std::uint64_t lead_ns = 2'000'000;
   const std::uint64_t end_ns = now_ns() + lead_ns;
@@ -98,8 +98,8 @@ inline void lead_in(const runner& run, std::size_t begin, std::size_t piece_item
 // item_ns() measures the runners side by side, each round on other items, `items` of them, and
 // checks that all have the same answer. Result: ns per item, by runner and round.
 //
-// In each turn of a round every runner does a part of the items, and each another part: what
-// happens to the machine meanwhile happens to all of them, and nobody finds in a cache what the one
+// In each turn of a round every runner does a part of the items, each a different one. What happens
+// to the machine meanwhile happens to all of them, and no runner finds in a cache what the one
 // before has left there.
 inline std::vector<samples> item_ns(int rounds, std::size_t items, std::size_t items_there,
                                     const std::vector<runner>& runners) {

@@ -19,7 +19,7 @@ inline void pin_worker_task(int core) {
 class one_worker {
  public:
   explicit one_worker(core_pair cores) : runtime_(make_config()), host_pin_(cores.host) {
-    // With one worker and a host that never helps, the worker is who runs this.
+    // With one worker and a host that never helps, the worker runs this.
     runtime_.submit(lev::define("bench.pin_worker", pin_worker_task), cores.worker).wait();
   }
 

@@ -1,9 +1,9 @@
 // rank-by-tasks: one list through random memory, ranked by one worker whose contexts take turns at
 // each cache miss, and by one that waits for each.
 //
-// Beside them: the plain walk of the list, which is what one writes first; and the same algorithm
-// by hand, one loop that keeps 16 walks going with prefetches, which is what one would have to
-// write without contexts. All four run on one core.
+// Beside them stand the plain walk of the list, which one writes first, and the same algorithm by
+// hand: one loop that keeps 16 walks going with prefetches, which one would have to write without
+// contexts. All four run on one core.
 #include "big_array.hpp"
 #include "registry.hpp"
 #include "timing.hpp"

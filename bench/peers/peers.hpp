@@ -1,7 +1,8 @@
 // The interface of a rival: the same three shapes of work that Leveret is measured with.
 //
-// Each file of this folder fills in one table and is compiled only when CMake found its library;
-// the others' functions are then weak symbols without a definition, that is, null.
+// Each file of this folder fills in one table, and is compiled only when CMake has found its
+// library. Where it is not compiled, its functions are weak symbols without a definition, that is,
+// null.
 #ifndef BENCH_PEERS_PEERS_HPP
 #define BENCH_PEERS_PEERS_HPP
 

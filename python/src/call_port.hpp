@@ -1,13 +1,13 @@
 // call_port: Python calls on their way to worker processes and back, for leveret.ProcessExecutor.
 //
-// A call is a task of the procedure python_call(). Whoever completes it, mostly without the GIL,
-// puts it into the list of finished calls. The list is delivered to Python by
+// A call is a task of the procedure python_call(). The thread that completes it, mostly without the
+// GIL, puts it into the list of finished calls. The list is delivered to Python by
 //   - a thread that waits for a call, when one ends on it: it has given up the GIL, and takes it
 //     back
 //   - the caller of submit(), which must drain() the list afterwards
 //   - else the courier, a thread of the port's own. While other threads submit and wait it leaves
 //     the list to them for a while: two threads that fight for the GIL take turns of milliseconds.
-//     A call that is urgent, as somebody who is not in here waits for it, it takes at once.
+//     It takes an urgent call at once: one for which a thread waits that is not in here.
 // The runtime's own thread never waits for the GIL. What users want called when a call ends runs
 // on the courier alone: on other threads it would run within submit() or a wait, under whatever
 // locks their callers hold.
@@ -92,8 +92,8 @@ class call_port {
                     nb::object block, const limits& own);
   // end() asks for the call's end, also if it runs. False: it has ended.
   bool end(port_call& c);
-  // wait() returns true when the call's outcome was delivered; false when that is left to somebody
-  // else, who is at it, or the time is over.
+  // wait() returns true when the call's outcome was delivered; false when another thread is
+  // delivering it, or the time is over.
   bool wait(port_call& c, nb::object timeout);
   // tend() lets ends come in and posts go out, without waiting; `c` is a call under way.
   void tend(port_call& c);

@@ -120,7 +120,7 @@ TEST_P(ends_together_test, tasks_that_were_to_end) {
   }
 }
 
-// Whoever has a mutex lets go of it as it ends, and its end is told; the callback of another task
+// The holder of a mutex lets go of it as it ends, and its end is told; the callback of another task
 // that has ended by then does not come between the two.
 const auto sets_flag = define("together.sets_flag", [](ref<gate_state> g) { g.to->started = 10; });
 

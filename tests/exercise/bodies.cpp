@@ -118,7 +118,7 @@ void check_input(body_call& b) {
   const record& r = b.r;
   const std::uint32_t from = r.spec.reads;
   const record* p = from == nobody ? nullptr : &b.at.shared->tasks[from];
-  // Who is behind it and runs has seen its good end.
+  // A task behind it that runs has seen its good end.
   const bool is_behind = p != nullptr && (b.at.shared->tasks[b.at.task].after >> from & 1) != 0;
   const bool is_good =
       p != nullptr && (ended_well(*p) || (is_behind && b.at.shared->is_confined != 0));

@@ -4,7 +4,7 @@
 
 namespace lev::exercise {
 
-// Who waits goes to sleep soon: whoever ends the last task must tell it.
+// A waiter goes to sleep soon: the participant that ends the last task must tell it.
 void maker::configure_crowd() {
   is_crowded_ = true;
   budget_ = 1 + random_.below(6);

@@ -1,5 +1,5 @@
-// Processes that a test has started without having forked them: who is left when their parent has
-// ended.
+// Processes that a test has started without having forked them: which are left when their parent
+// has ended.
 #ifndef LEVERET_TESTS_FAULT_FAMILY_HPP
 #define LEVERET_TESTS_FAULT_FAMILY_HPP
 

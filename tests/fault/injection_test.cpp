@@ -35,7 +35,7 @@ using clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds host_limit{20};
 constexpr std::chrono::seconds leftover_limit{3};
 
-// This process's children. It is a subreaper: whoever is left behind comes to be one.
+// This process's children. It is a subreaper: every process that is left behind becomes one.
 std::vector<pid_t> children() {
   std::vector<pid_t> found;
   DIR* d = opendir("/proc");

@@ -200,8 +200,8 @@ struct two_bulks : pipeline<two_bulks, 1, 2> {
   atomic<std::uint32_t> called;
 };
 
-// A task over a range is diced while two workers take its pieces; the barrier, or whoever waits for
-// the ticket, waits for all.
+// A task over a range is diced while two workers take its pieces; the barrier, or the ticket's
+// waiter, waits for all.
 template <bool Detached>
 struct diced : pipeline<diced<Detached>, 2, 1> {
   static constexpr std::uint32_t tickets = 64;

@@ -70,7 +70,7 @@ struct two_and_two : scenario<two_and_two, 4> {
   boxed<values> s;
 };
 
-// The ring as a list of free slots: whoever has taken a slot has it alone.
+// The ring as a list of free slots: the thread that has taken a slot has it alone.
 struct free_list : scenario<free_list, 3> {
   void before() {
     s->queue.try_push(0);

@@ -230,7 +230,7 @@ struct callback : scenario<callback<Threads>, Threads> {
   boxed<task> t;
 };
 
-// Whoever sees the outcome sees the outputs, without collecting.
+// A thread that sees the outcome sees the outputs, without collecting.
 struct poller : scenario<poller, 2> {
   void thread(unsigned index) {
     if (index == 0) return t->complete();
