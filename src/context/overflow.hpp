@@ -1,9 +1,9 @@
 // overflow: the message of a program that dies because a context's stack was too small.
 //
-// An access to a stack's guard raises SIGSEGV. If the program has no handler for that by the time
-// a thread first runs contexts, one is installed here. It writes a line to standard error when the
-// address is where the stack pointer points, and in any case puts the default action back and
-// returns: the access is repeated, and the program ends, or dumps core, where it would have done
+// An access to a stack's guard raises SIGSEGV. If the program has no handler for that by the time a
+// thread first runs contexts, one is installed here. It writes a line to standard error when the
+// address is where the stack pointer points. In any case it puts the default action back and
+// returns: the access is repeated, and the program ends, or dumps core, where it would have done so
 // without the handler.
 //
 // The handler cannot run on a stack that is full: each thread that runs contexts needs another one

@@ -3,9 +3,9 @@
 //     guard (no access) | usable, grows down ... top() | colour offset
 //                       ^ bottom()                                    ^ bottom() + size_bytes()
 //
-// The tops of stacks are coloured: stacks whose tops lie at the same offset of a page compete for
-// the same sets of the first-level cache, and every switch then pays for it (19 cycles, or 23 to
-// 27 between 16 or more: README.md).
+// The tops of stacks are coloured. Stacks whose tops lie at the same offset of a page compete for
+// the same sets of the first-level cache, and every switch pays for it: 23 to 27 cycles between 16
+// or more, in place of 19 (README.md).
 #ifndef LEVERET_CONTEXT_STACK_HPP
 #define LEVERET_CONTEXT_STACK_HPP
 

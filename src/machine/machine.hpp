@@ -118,17 +118,17 @@ class remote_workers {
   // core from a thread that could work. Any thread.
   virtual bool is_crowded() const noexcept = 0;
   // ends_of() tells which ends can be taken, and take_successes() takes that many of its successes.
-  // spent_ns() is what the n-th of them (from 0), which was timed, took, as the worker says.
+  // spent_ns() is the time that the n-th of them (from 0) took, if it was timed; the worker's word.
   // collect() takes the end of the worker's oldest task; false when it has not ended.
   virtual remote_ends ends_of(std::uint32_t worker) const noexcept = 0;
   virtual std::uint64_t spent_ns(std::uint32_t worker, std::uint32_t n) const noexcept = 0;
   virtual void take_successes(std::uint32_t worker, std::uint32_t count) noexcept = 0;
   virtual bool collect(std::uint32_t worker, remote_end* end) noexcept = 0;
 
-  // A thread that polls for ends calls watch(), and after unwatch() polls once more; while there is
-  // no watcher, workers ring the service. want_ends(true) when a thread sleeps until a task ends
-  // and wants to be told: at once, or, if it is patient, when a line runs low; want_ends(false)
-  // afterwards. Any thread.
+  // A thread that polls for ends calls watch(), and after unwatch() polls once more. While there is
+  // no watcher, workers ring the service. A thread that sleeps until a task ends calls
+  // want_ends(true) before, to be told at once or, if it is patient, when a line runs low, and
+  // want_ends(false) afterwards. Any thread.
   virtual void watch() noexcept = 0;
   virtual void unwatch() noexcept = 0;
   virtual void want_ends(bool wanted, bool is_patient = false) noexcept = 0;

@@ -1,7 +1,6 @@
 // store_memory: the memory of a local store on machines whose workers are threads. A store of 2 MiB
-// or more begins at a multiple of that, and is in huge pages if the kernel gives them on request
-// (CellMT's arenas: a walk in one should not wait for page tables). If it does not, nothing else
-// differs.
+// or more begins at a multiple of that, and is in huge pages if the kernel gives them on request;
+// otherwise nothing else differs. (CellMT's arenas: a walk in one should not wait for page tables.)
 //
 // Untouched memory is not resident; the first touch takes 2 MiB at once.
 #ifndef LEVERET_MACHINE_STORE_MEMORY_HPP

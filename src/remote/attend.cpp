@@ -1,11 +1,11 @@
 // The service's part in tending worker processes: deaths, time limits, and running tasks that must
 // end. A body that runs in another process ends only with that process:
 //
-//   1. everything else that was posted to the worker is taken back, in the line's turn; if the
-//      task has ended by then, nothing more happens
-//   2. the line is closed, and the worker killed: it can be in no other task of this host, as it
-//      finds none that it may begin
-//   3. its death is confirmed, and the task completed (bury.cpp); a new worker takes its place
+//   1. In the line's turn, everything else that was posted to the worker is taken back. If the
+//      task has ended by then, nothing more happens.
+//   2. The line is closed, and the worker killed. It can be in no other task of this host,
+//      because it finds none that it may begin.
+//   3. Its death is confirmed, and the task completed (bury.cpp). A new worker takes its place.
 //
 // A worker that serves several host processes is killed only while it serves this one. Otherwise it
 // is spared and its line is opened again, because the task was over or not begun.

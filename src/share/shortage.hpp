@@ -19,8 +19,8 @@ struct memory_left {
 memory_left find_memory_left(const char* root = "") noexcept;
 
 // While it lives, a write of this thread that fails returns an error where the kernel would
-// otherwise end the program by a signal: EFBIG and not SIGXFSZ for a file that would grow beyond
-// the limit on file size (ulimit -f), EPIPE and not SIGPIPE for a pipe without a reader. Keeps
+// otherwise end the program by a signal. A file that would grow beyond the limit on file size
+// (ulimit -f) gives EFBIG, not SIGXFSZ; a pipe without a reader gives EPIPE, not SIGPIPE. Keeps
 // errno.
 class no_write_signals {
  public:

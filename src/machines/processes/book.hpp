@@ -1,8 +1,8 @@
 // book: where worker processes find procedures. A pointer means nothing in another process, so the
-// host records which file a function belongs to and its offset there; a worker opens that file if
-// it has not, and adds the offset. The worker refuses a library whose file was replaced meanwhile,
-// because something else may be at that offset. The host program itself is such a file: its workers
-// are the same program, started again.
+// host records in which file a function is, and at which offset. A worker opens that file, unless
+// it has it open, and adds the offset. The worker refuses a library whose file was replaced
+// meanwhile, because something else may be at that offset. The host program itself is such a file:
+// its workers are the same program, started again.
 //
 // The host writes an entry before it posts the procedure's first task, and never changes it; the
 // workers see the book read-only.

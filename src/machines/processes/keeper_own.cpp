@@ -108,8 +108,8 @@ void keeper_process::kill_own(std::uint32_t m, std::uint32_t worker) noexcept {
   if (pid > 0) kill(pid, SIGKILL);
 }
 
-// The child's part of a start. It waits for the host's word before it takes a task: if the keeper
-// dies before it has told the host of this process, no process will wait for it, and it must not
+// The child's part of a start. It waits for the host's word before it takes a task. If the keeper
+// dies before it has told the host of this process, no process will wait for it, so it must not
 // work.
 void keeper_process::begin_own(std::uint32_t m, const order& o, pid_t parent, int lane_file) {
   member& it = members_[m];

@@ -11,9 +11,9 @@
 namespace lev::processes {
 
 // environment_for() returns the variables of this process that the zygote gets, then `own`, then
-// null. For confined workers they are those that the dynamic loader and interpreters need to start
-// (LD_LIBRARY_PATH, LD_PRELOAD, PATH, PYTHONHOME), and numbers of threads (those that end in
-// _NUM_THREADS, with a number as their value), as a library may not start any.
+// null. For confined workers these are the variables that the dynamic loader and interpreters need
+// to start (LD_LIBRARY_PATH, LD_PRELOAD, PATH, PYTHONHOME), and numbers of threads: variables that
+// end in _NUM_THREADS and have a number as their value. (A library may not start any thread there.)
 std::vector<char*> environment_for(isolation level, char* own);
 
 // forget_start() empties this process's environment, and clears the memory where the kernel has put

@@ -1,5 +1,5 @@
 // trial: which libraries a confined worker may load. A library that starts a thread while it is
-// loaded leaves one that is not confined, in the memory of bodies that must be; one that ends its
+// loaded leaves an unconfined thread in the memory of confined bodies. A library that ends its
 // process, or never finishes loading, would do so in each worker that loads it. The zygote finds
 // out, once for each library, in a process that does nothing else.
 #ifndef LEVERET_MACHINES_PROCESSES_TRIAL_HPP

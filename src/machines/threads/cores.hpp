@@ -15,9 +15,8 @@ int core_at(unsigned index) noexcept;
 void bind_to_core(int core) noexcept;
 
 // The steps of a sleeper and its waker (machine/machine.hpp). keep_off() keeps the sleeper off a
-// core, which is the caller's, if it may run on another; with `only_if_there` only if it slept
-// there. give_back() undoes it, unless the sleeper has. Failures of the system are harmless and
-// ignored.
+// core, the caller's, if it may run on another; with `only_if_there` only if it slept on that core.
+// give_back() undoes that, unless the sleeper has. Failures of the system are harmless and ignored.
 void begin_sleep(sleeper_thread& s) noexcept;
 void end_sleep(sleeper_thread& s) noexcept;
 void keep_off(sleeper_thread& s, std::uint32_t core, bool only_if_there) noexcept;
