@@ -12,13 +12,13 @@ namespace lev {
 
 namespace {
 
-void trace_end(remote_crew& r, participant& stand_in, remote_line& line, const job& j) noexcept {
-  if (!stand_in.events.is_open()) return;
+void trace_end(remote_crew& r, participant& p, remote_line& line, const job& j) noexcept {
+  if (!p.events.is_open()) return;
   const std::uint64_t now = r.e.machine->now_ns();
   const std::uint64_t begin = larger(j.posted_ns, line.last_end_ns);
   line.last_end_ns = now;
-  stand_in.events.record({begin, now, j.task, own_procedure(r.e, j.task), step::execute});
-  stand_in.counters.busy_ns.add(now - begin);
+  p.events.record({begin, now, j.task, own_procedure(r.e, j.task), step::execute});
+  p.counters.busy_ns.add(now - begin);
 }
 
 // A task that the worker was asked not to begin, and did not, goes to another worker or is
@@ -83,16 +83,16 @@ void shorten(remote_line& line, std::uint32_t count) noexcept {
 // rest is ready.
 bool finish_job(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   engine& e = r.e;
-  participant& stand_in = e.people[worker];
-  trace_end(r, stand_in, r.lines[worker], j);
+  participant& p = e.people[worker];
+  trace_end(r, p, r.lines[worker], j);
   const bool is_staged = (j.flags & task_staged) != 0;
   const bool is_strip = is_staged && (j.flags & task_too_big) != 0;
   if (is_strip && !finish_strip(r, worker, j)) return false;
-  stand_in.counters.executed.add(1);
+  p.counters.executed.add(1);
   if (!is_staged || is_strip) return true;
   write_back(e, j,
              [&](unsigned i) -> const argument& { return e.task_slots.argument_at(j.task, i); });
-  release_room(e, stand_in, j);
+  release_room(e, p, j);
   return true;
 }
 

@@ -62,10 +62,10 @@ bool remote_crew::open() {
   tenders.reset(new tender[e.people_count]);
   e.depth = smaller(e.depth, smaller(remote->line_max(), line_jobs_max));
   for (std::uint32_t i = 0; i < e.workers; ++i) {
-    participant& stand_in = e.people[i];
-    stand_in.store = static_cast<char*>(remote->store_of(i));
-    stand_in.store_map.open(e.settings.local_store_bytes);
-    LEV_ASSERT(stand_in.store != nullptr && stand_in.is_worker);
+    participant& p = e.people[i];
+    p.store = static_cast<char*>(remote->store_of(i));
+    p.store_map.open(e.settings.local_store_bytes);
+    LEV_ASSERT(p.store != nullptr && p.is_worker);
   }
   shares_workers = settings().pool != nullptr;
   // No participant spins, and the service always counts as a sleeper: so every ring reaches it.

@@ -41,8 +41,8 @@ struct tender {
   napper nap;
 };
 
-// A worker's participant on the host's side is its *stand-in*: store, counters, trace. The others
-// tend the lines: host threads, and the service, which comes after the workers.
+// A worker's participant runs nothing here: the host keeps its store, counters and trace. The other
+// participants tend the lines: host threads, and the service, which comes after the workers.
 class remote_crew final : public crew {
  public:
   remote_crew(engine& owner, remote_workers& processes) noexcept
