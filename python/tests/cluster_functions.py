@@ -21,6 +21,19 @@ def fail_at_3(x: int) -> int:
     return x
 
 
+def fail_and_log(path: str) -> None:
+    """An initializer that raises."""
+    with Path(path).open("a") as log:
+        log.write("x")
+    raise ValueError("no such licence")
+
+
+def fail_on_slow_node() -> None:
+    """An initializer that raises on one node."""
+    if "SLOW_NODE" in os.environ:
+        raise ValueError("no such licence")
+
+
 class Placed:
     """An object that only one process can read, or all but that one."""
 

@@ -18,6 +18,7 @@ import pytest
 from cluster_functions import (
     Placed,
     crash_at_7,
+    fail_and_log,
     fail_at_3,
     generator_at_2,
     kind_of,
@@ -118,6 +119,21 @@ def test_classes_of_the_driver_stay_what_they_are(cluster: Cluster) -> None:
     Local.count = 5
     assert list(cluster.map(Local().add, [1])) == [6]
     assert Local.add is add and Local.add.__globals__ is globals() and Local.count == 5
+
+
+@pytest.mark.parametrize("engine", ["dask", "threads"])
+def test_an_initializer_that_raises_fails_the_calls(
+    request: pytest.FixtureRequest, engine: str, tmp_path: Path
+) -> None:
+    """Soon, and with its traceback: few new processes are made."""
+    log = tmp_path / "log"
+    client = request.getfixturevalue("dask_client") if engine == "dask" else ThreadPoolExecutor(1)
+    with (
+        Cluster(client, processes=1, initializer=fail_and_log, initargs=(str(log),)) as cluster,
+        pytest.raises(leveret.Unavailable, match=r"(?s)initializer raised.*no such licence"),
+    ):
+        list(cluster.map(abs, [-1], timeout=LIMIT))
+    assert 1 <= len(log.read_text()) <= 10
 
 
 # Its nodes are processes that have run the main module, too, or been forked from it.

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cluster_functions import node_pid
+from cluster_functions import fail_on_slow_node, node_pid
 from conftest import LIMIT, local_cluster, needs_processes, wait_until
 
 import leveret
@@ -177,6 +177,14 @@ def test_nodes_that_lack_what_a_library_needs(
         assert ticket.progress().nodes == (fit,) and set(y) == {3.0}
         cluster.submit(add, sliced(y), grain=1).wait(LIMIT)
     assert set(y) == {4.0}
+
+
+def test_a_node_whose_initializer_raises(uneven: tuple[Any, str]) -> None:
+    """The others run the calls."""
+    client, _ = uneven
+    with Cluster(client, processes=1, initializer=fail_on_slow_node) as cluster:
+        found = cluster.map(abs, range(-100, 0), chunksize=1, timeout=LIMIT)
+        assert list(found) == list(range(100, 0, -1))
 
 
 def test_a_library_that_is_built_anew_or_removed(uneven: tuple[Any, str], tmp_path: Path) -> None:

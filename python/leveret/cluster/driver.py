@@ -25,6 +25,7 @@ LOOK_SECONDS = 0.5  # between two looks for late pieces, which ask the engine wh
 TICK_SECONDS = 0.2  # how often a driver that has work looks whether there are nodes
 GONE_SECONDS = 2.0  # what an engine that was closed may take to tell of what was under way
 LOSSES_MAX = 20  # nodes that may die with one piece; who is always there is no bystander
+DOWNS_MAX = 3  # times that a node's worker processes may end as they start, before it is unfit
 TRIES_MAX = 1000  # a piece that is asked for again so often gets nowhere
 
 
@@ -273,7 +274,9 @@ class Driver:
                 return None
             if not is_known or not self.engine.slots():
                 return self._cancel(job, unavailable(report.why))
-        elif report.kind == "unfit":
+        elif report.kind == "down" and piece.downs + 1 < DOWNS_MAX:
+            piece.downs += 1  # the node makes new ones
+        elif report.kind in ("unfit", "down"):
             job.unfit.add(report.node)
             if job.goes_on(piece):
                 return None

@@ -22,14 +22,16 @@ HEAD_ALWAYS = 4096  # a head up to this size goes with each piece; a larger one 
 class Piece:
     """Elements [begin, end) of a job. losses: nodes that died with it. sent: when, the last time.
 
-    avoid: nodes that have it already, or are slow. has_copy: whether it was sent to two.
-    is_apart: whether each item is pickled by itself.
+    downs: nodes whose worker processes could not start with it. avoid: nodes that have it already,
+    or are slow. has_copy: whether it was sent to two. is_apart: whether each item is pickled by
+    itself.
     """
 
     __slots__ = (
         "avoid",
         "begin",
         "data",
+        "downs",
         "end",
         "has_copy",
         "is_apart",
@@ -47,7 +49,7 @@ class Piece:
         self.key = f"leveret-{job.key[4:]}-{number}"
         self.begin, self.end = begin, end
         self.data = data
-        self.losses = self.tries = 0
+        self.losses = self.tries = self.downs = 0
         self.parcels: dict[str, bytes] = {}
         self.is_landed = self.has_copy = self.is_apart = False
         self.sent = 0.0

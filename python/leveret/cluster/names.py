@@ -108,8 +108,9 @@ class Report(NamedTuple):
     """What a node tells of a piece.
 
     kind: "done"; "missing", when the node lacks what `lacks` names; "refused", when the node cannot
-    take part, and `why` says the reason; "unfit", when it cannot in this job; "apart", when it
-    cannot read the items together; "again", when the piece met a node that closes.
+    take part, and `why` says the reason; "unfit", when it cannot in this job; "down", when its
+    worker processes end as they start; "apart", when it cannot read the items together; "again",
+    when the piece met a node that closes.
     seconds: what it took. outputs: arrays, in the order of the arguments, or the outcomes of calls.
     """
 

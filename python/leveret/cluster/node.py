@@ -223,6 +223,13 @@ class Node:
         why = f"library of '{procedure}' cannot be used on {self.address}: {error}"
         return Report("unfit", self.address, why=why)
 
+    def report_down(self, error: PoolDown) -> Report:
+        """Of a piece whose worker processes could not run it; a node that closes ends them."""
+        why = f"the worker processes of {self.address} cannot be used: {error}"
+        text = getattr(error.__cause__, "text", "")  # the traceback of an initializer
+        why = f"{why}\n{text}" if text else why
+        return Report("again" if self.is_closed else "down", self.address, why=why)
+
     def deaths(self) -> int:
         """Worker processes that have died."""
         with contextlib.suppress(LeveretError):
@@ -307,8 +314,11 @@ def _perform(note: Note, arrays: tuple[Any, ...]) -> Report:
             return Report("missing", address, lacks=lacks)
         rest = iter(arrays)
         given = tuple(next(rest) if each is None else each for each in note.small)
-        return node.run(note.job, note.piece, given)
-    except (Cancelled, Closed, PoolDown, CancelledError) as error:
+        try:
+            return node.run(note.job, note.piece, given)
+        except PoolDown as error:
+            return node.report_down(error)
+    except (Cancelled, Closed, CancelledError) as error:
         return Report("again", address, why=str(error))
 
 
