@@ -54,7 +54,11 @@ class Driver:
     # For other threads.
 
     def add(self, job: Job) -> None:
+        """A driver that is stopped meanwhile ends the job."""
         self.call(lambda: self._add(job))
+        if self.is_stopped:  # it may have looked into its inbox for the last time
+            self.thread.join()
+            job.finish(_closed())
 
     def cancel(self, job: Job, error: BaseException | None = None) -> None:
         """Takes back what waits, and ends what runs, wherever the engine reaches it."""
@@ -93,8 +97,15 @@ class Driver:
             if self.is_abandoned and not self.jobs:
                 self.is_stopped = True
                 self.engine.close()
+        self._take_rest()
         for job in list(self.jobs):
-            self._cancel(job, Closed("the Cluster was closed", Status.CLOSED))
+            self._cancel(job, _closed())
+
+    def _take_rest(self) -> None:
+        """What came while it was stopped; of what comes later is_stopped has told already."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._do(self.inbox.get_nowait())
 
     def _wait(self) -> None:
         with contextlib.suppress(queue.Empty):
@@ -303,6 +314,10 @@ class Driver:
             "a higher limit, or smaller slices and batches"
         )
         return self._cancel(job, WorkerDied(text, Status.WORKER_DIED))
+
+
+def _closed() -> Closed:
+    return Closed("the Cluster was closed", Status.CLOSED)
 
 
 def _is_small(array: Any) -> bool:

@@ -1,0 +1,70 @@
+"""leveret.Cluster: close() while other threads submit, map and wait."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import LIMIT, needs_processes, wait_until
+
+import leveret
+from leveret import Cluster, sliced
+
+pytestmark = needs_processes
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with ThreadPoolExecutor(1) as threads, Cluster(threads, processes=1) as opened:
+        yield opened
+
+
+def scaled(cluster: Cluster, **options: Any) -> leveret.ClusterTicket:
+    return cluster.submit(leveret.builtin("scale"), 2.0, sliced(np.ones(4)), **options)
+
+
+def closes(cluster: Cluster) -> Iterator[Any]:
+    """An iterable during which the cluster is closed, as another thread may do."""
+    cluster.close()
+    yield from ()
+
+
+def mapped(cluster: Cluster) -> None:
+    def items() -> Iterator[int]:
+        yield 1
+        yield from closes(cluster)
+
+    list(cluster.map(abs, items(), timeout=LIMIT))
+
+
+def submitted(cluster: Cluster) -> None:
+    scaled(cluster, after=closes(cluster)).wait(LIMIT)
+
+
+@pytest.mark.parametrize("work", [mapped, submitted])
+def test_work_that_comes_when_the_cluster_is_closed(
+    cluster: Cluster, work: Callable[[Cluster], None]
+) -> None:
+    """Nobody would look at it any more."""
+    with pytest.raises(leveret.Closed, match="the Cluster was closed"):
+        work(cluster)
+
+
+def test_work_that_comes_behind_the_end(cluster: Cluster) -> None:
+    """The driver is told to stop, and is not there yet."""
+    driver, is_free = cluster._driver, threading.Event()
+    driver.call(lambda: is_free.wait(LIMIT))
+    closing = threading.Thread(target=cluster.close, daemon=True)
+    wait_until(driver.inbox.empty)
+    closing.start()
+    wait_until(lambda: not driver.inbox.empty())
+    ticket = scaled(cluster)
+    is_free.set()
+    with pytest.raises(leveret.Closed, match="the Cluster was closed"):
+        ticket.wait(LIMIT)
+    closing.join(LIMIT)
+    assert not closing.is_alive()
