@@ -13,6 +13,7 @@ from conftest import LIMIT, needs_processes, wait_until
 
 import leveret
 from leveret import Cluster, sliced
+from leveret.cluster import cluster as cluster_module
 
 pytestmark = needs_processes
 
@@ -52,6 +53,30 @@ def test_work_that_comes_when_the_cluster_is_closed(
     """Nobody would look at it any more."""
     with pytest.raises(leveret.Closed, match="the Cluster was closed"):
         work(cluster)
+
+
+def test_tickets_of_two_threads_are_all_known(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One submits while another looks which tickets are over; the end of a block waits for both."""
+    others: list[leveret.ClusterTicket] = []
+    is_over = cluster_module._is_over
+
+    def look(ticket: leveret.ClusterTicket) -> bool:
+        if not others:
+            thread = threading.Thread(target=lambda: others.append(scaled(cluster)))
+            others.append(ticket)
+            thread.start()
+            thread.join(LIMIT)
+        return is_over(ticket)
+
+    first = scaled(cluster)
+    monkeypatch.setattr(cluster_module, "_is_over", look)
+    last = scaled(cluster)
+    assert {others[1], last} <= set(cluster._tickets)
+    first.wait(LIMIT)
+    cluster.wait_for_completion(LIMIT)
+    assert all(each.done() for each in (first, last, *others)) and not cluster._tickets
 
 
 def test_work_that_comes_behind_the_end(cluster: Cluster) -> None:

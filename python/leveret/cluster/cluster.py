@@ -98,7 +98,7 @@ class Cluster(StaysHere):
         self._settings = settings
         self._aim = float(slice_seconds)
         self._paces: dict[Any, Pace] = {}
-        self._tickets: list[ClusterTicket] = []
+        self._tickets: dict[ClusterTicket, None] = {}  # never set anew: any thread changes it
         self._numbers = iter(range(1 << 62))
         self._pid = os.getpid()
         self._driver = Driver(engine_of(client), settings, float(wait_for_nodes))
@@ -220,9 +220,11 @@ class Cluster(StaysHere):
             earlier,
         )
         ticket = ClusterTicket(self._driver, job, procedure)
-        self._tickets = [each for each in self._tickets if not _is_over(each)]
-        self._tickets.append(ticket)
         self._driver.add(job)
+        for each in list(self._tickets):
+            if _is_over(each):
+                self._tickets.pop(each, None)
+        self._tickets[ticket] = None
         return ticket
 
     @overload
@@ -295,7 +297,7 @@ class Cluster(StaysHere):
 
     def progress(self) -> Progress:
         """How far all tasks are together that are under way, or that nobody has waited for."""
-        return progress_of([each._job for each in self._tickets])
+        return progress_of([each._job for each in list(self._tickets)])
 
     def nodes(self) -> list[str]:
         """The names of the nodes that there are now."""
@@ -310,8 +312,9 @@ class Cluster(StaysHere):
 
     def wait_for_completion(self, timeout: float | None = None) -> None:
         """Waits for all tasks; raises the first failure that no wait() has told. TimeoutError."""
-        waited = list(as_completed(self._tickets, timeout))
-        self._tickets = [each for each in self._tickets if each not in waited]
+        waited = list(as_completed(list(self._tickets), timeout))
+        for ticket in waited:
+            self._tickets.pop(ticket, None)
         for ticket in waited:
             if not ticket._is_told:
                 ticket.wait()
@@ -320,7 +323,7 @@ class Cluster(StaysHere):
         """Ends what runs everywhere, and the nodes' worker processes. The client stays open."""
         if self.closed or self._pid != os.getpid():
             return
-        for ticket in self._tickets:
+        for ticket in list(self._tickets):
             ticket.cancel()
         self._driver.stop()
         self._driver.engine.close()
