@@ -40,7 +40,7 @@ from .pieces import Slice
 if TYPE_CHECKING:
     from ..executor import ProcessExecutor
 
-HEADS_MAX = 256  # jobs whose head a node keeps
+HEADS_MAX = 256  # jobs whose head a node keeps: those that it had pieces of last
 ENDED_MAX = 4096  # jobs that were ended: what comes of them later is not begun
 CLOSED_MAX = 4096  # nodes that were closed: what comes to them later opens no other
 
@@ -169,32 +169,29 @@ class Node:
 
     # Pieces.
 
-    def learn(self, parcels: dict[str, bytes], folder: str | None) -> None:
-        """Keeps the heads and libraries that came with a piece."""
+    def learn(self, job: str, parcels: dict[str, bytes], folder: str | None) -> Head | None:
+        """Keeps the head and the library that came with a piece; gives the head, if it is here.
+
+        The piece goes on with what it was given: others may have it forgotten at any time.
+        """
         for key, data in parcels.items():
-            if key.startswith("job:"):
-                with self.lock:
-                    known = key in self.heads
-                if not known:
-                    head = pickle.loads(data)
-                    with self.lock:
-                        self.heads[key] = head
-                        while len(self.heads) > HEADS_MAX:
-                            self.heads.popitem(last=False)
-            else:
+            if key != job:
                 libraries.keep(key, data, folder)
+        with self.lock:
+            head = self.heads.get(job)
+            if head is not None:
+                self.heads.move_to_end(job)
+        if head is None and job in parcels:
+            head = pickle.loads(parcels[job])
+            with self.lock:
+                self.heads[job] = head
+                while len(self.heads) > HEADS_MAX:
+                    self.heads.popitem(last=False)
+        return head
 
-    def lacks(self, key: str) -> tuple[str, ...]:
-        """What must be sent before pieces of this job can run here."""
-        head = self.heads.get(key)
-        if head is None:
-            return (key,)
-        library = head.procedure.library if head.procedure is not None else ""
-        return (library,) if library and not libraries.has(library) else ()
-
-    def run(self, key: str, piece: tuple[int, int], arrays: tuple[Any, ...]) -> Report:
-        """Runs a piece whose head is here."""
-        head = self.heads[key]
+    def run(self, head: Head, piece: tuple[int, int], arrays: tuple[Any, ...]) -> Report:
+        """Runs a piece that lacks nothing."""
+        key = head.key
         if key in self.ended:
             return Report("again", self.address, why="the job was ended")
         if head.procedure is None:
@@ -308,14 +305,16 @@ def _perform(note: Note, arrays: tuple[Any, ...]) -> Report:
     folder = worker.local_directory if worker is not None else None
     try:
         node = node_of(NodeSettings(*note.settings), worker)
-        node.learn(note.parcels, folder)
-        lacks = node.lacks(note.job)
-        if lacks:
-            return Report("missing", address, lacks=lacks)
+        head = node.learn(note.job, note.parcels, folder)
+        if head is None:
+            return Report("missing", address, lacks=(note.job,))
+        library = head.procedure.library if head.procedure is not None else ""
+        if library and not libraries.has(library):
+            return Report("missing", address, lacks=(library,))
         rest = iter(arrays)
         given = tuple(next(rest) if each is None else each for each in note.small)
         try:
-            return node.run(note.job, note.piece, given)
+            return node.run(head, note.piece, given)
         except PoolDown as error:
             return node.report_down(error)
     except (Cancelled, Closed, CancelledError) as error:
