@@ -74,6 +74,7 @@ class Job:
         self.formed = 0
         self.under_way: dict[str, Piece] = {}
         self.parcels: dict[str, bytes] = {}  # what goes with each piece
+        self.head = b""
         self.head_to_pack: Head | None = None
         self.done = self.failed = self.pieces = self.lost = 0
         self.total: int | None = None
@@ -220,6 +221,7 @@ class Job:
 
     def let_go(self) -> None:
         """Frees what only pieces need."""
+        self.head, self.parcels, self.head_to_pack = b"", {}, None
 
     def call_back(self, function: Callable[[Job], object]) -> None:
         """Calls it when the job has ended, on the driver's thread, or now. Any thread."""

@@ -110,6 +110,7 @@ class MapJob(Job):
         self.results.put((piece.begin, outcomes, items if apart or errors else None))
 
     def let_go(self) -> None:
+        super().let_go()
         with self.lock:
             self.items.clear()
         self.results.put(None)

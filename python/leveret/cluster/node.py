@@ -24,6 +24,7 @@ from .. import _core
 from ..errors import Cancelled, Closed, InvalidArgument, LeveretError, PoolDown, Status
 from ..runtime import Runtime
 from . import libraries
+from .heads import Heads
 from .names import (
     SMALL_BYTES,
     Head,
@@ -40,7 +41,6 @@ from .pieces import Slice
 if TYPE_CHECKING:
     from ..executor import ProcessExecutor
 
-HEADS_MAX = 256  # jobs whose head a node keeps: those that it had pieces of last
 ENDED_MAX = 4096  # jobs that were ended: what comes of them later is not begun
 CLOSED_MAX = 4096  # nodes that were closed: what comes to them later opens no other
 
@@ -86,7 +86,7 @@ class Node:
         self.lock = threading.Lock()
         self.running: dict[str, set[Any]] = {}  # tickets and futures, by job
         self.ended: OrderedDict[str, None] = OrderedDict()
-        self.heads: OrderedDict[str, Head] = OrderedDict()
+        self.heads = Heads()
         self.done = self.failed = 0
         self.seconds = 0.0
         self.is_closed = False
@@ -170,24 +170,11 @@ class Node:
     # Pieces.
 
     def learn(self, job: str, parcels: dict[str, bytes], folder: str | None) -> Head | None:
-        """Keeps the head and the library that came with a piece; gives the head, if it is here.
-
-        The piece goes on with what it was given: others may have it forgotten at any time.
-        """
+        """Keeps the head and the library that came with a piece; gives the head, if it is here."""
         for key, data in parcels.items():
             if key != job:
                 libraries.keep(key, data, folder)
-        with self.lock:
-            head = self.heads.get(job)
-            if head is not None:
-                self.heads.move_to_end(job)
-        if head is None and job in parcels:
-            head = pickle.loads(parcels[job])
-            with self.lock:
-                self.heads[job] = head
-                while len(self.heads) > HEADS_MAX:
-                    self.heads.popitem(last=False)
-        return head
+        return self.heads.find(job, parcels.get(job))
 
     def run(self, head: Head, piece: tuple[int, int], arrays: tuple[Any, ...]) -> Report:
         """Runs a piece that lacks nothing."""

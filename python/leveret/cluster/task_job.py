@@ -128,6 +128,7 @@ class TaskJob(Job):
         return Failure(begin, end, made)
 
     def let_go(self) -> None:
+        super().let_go()
         self.cuts = []
 
 
