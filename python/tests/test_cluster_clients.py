@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import gc
 import pickle
 import subprocess
@@ -287,6 +288,18 @@ def test_deaths_that_dask_counts() -> None:
     killed = distributed.KilledWorker("a", SimpleNamespace(address="tcp://b"), 3)
     future = SimpleNamespace(status="error", _state=SimpleNamespace(exception=killed))
     assert DaskEngine(None)._without_result("a", future).deaths == 4
+
+
+def test_what_is_known_of_functions_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However large they are, and however many."""
+    monkeypatch.setattr(cluster_module, "PACES_MAX", 3)
+    with ThreadPoolExecutor(1) as threads, Cluster(threads, processes=1) as cluster:
+        for size in (0, 100_000, 100_001, 100_002, 100_002):
+            assert list(cluster.map(functools.partial(max, bytes(size)), [b"a"])) == [b"a"]
+            assert len(pickle.dumps(list(cluster._paces))) < 1000
+        assert len(cluster._paces) == 1
+        (pace,) = cluster._paces.values()
+        assert pace.seconds
 
 
 def test_what_takes_little_is_cut_into_few() -> None:

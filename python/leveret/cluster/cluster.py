@@ -7,6 +7,7 @@ blame.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import uuid
 import warnings
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from ..executor.options import OnPoison
     from ..signature import Signature
 
+PACES_MAX = 1024  # functions and procedures whose pace is known
 CHUNK_BYTES = 4 << 20  # scatter() makes no more chunks than that asks for, but four for each node
 
 
@@ -282,7 +284,8 @@ class Cluster(StaysHere):
         if not iterables:
             raise TypeError("map() needs at least one iterable")
         function = cloudpickle.dumps(fn, 5)
-        job = MapJob(self._new_key(), self._settings, function, self._pace(function), chunksize)
+        pace = self._pace(hashlib.sha256(function).digest())  # it may be large
+        job = MapJob(self._new_key(), self._settings, function, pace, chunksize)
         results = Results(self._driver, job, fn, iterables, keeps, timeout, buffersize)
         return iter(results)
 
@@ -370,6 +373,8 @@ class Cluster(StaysHere):
         return f"{self._settings.cluster}-{next(self._numbers)}"
 
     def _pace(self, key: Any) -> Pace:
+        if key not in self._paces and len(self._paces) >= PACES_MAX:
+            self._paces.clear()
         return self._paces.setdefault(key, Pace(self._aim))
 
 
