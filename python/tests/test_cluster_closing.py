@@ -14,6 +14,7 @@ from conftest import LIMIT, needs_processes, wait_until
 import leveret
 from leveret import Cluster, sliced
 from leveret.cluster import cluster as cluster_module
+from leveret.cluster import node
 
 pytestmark = needs_processes
 
@@ -77,6 +78,26 @@ def test_tickets_of_two_threads_are_all_known(
     first.wait(LIMIT)
     cluster.wait_for_completion(LIMIT)
     assert all(each.done() for each in (first, last, *others)) and not cluster._tickets
+
+
+def test_the_nodes_are_closed_though_a_signal_leaves_close(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a Ctrl-C does in its wait. The next close() waits for the rest."""
+    scaled(cluster).wait(LIMIT)
+    driver, name = cluster._driver, cluster._settings.cluster
+    assert node.has_node(name)
+
+    def interrupted() -> None:
+        wait_until(lambda: cluster.closed)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(driver.thread, "join", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            cluster.close()
+    cluster.close()
+    assert cluster.closed and not driver.thread.is_alive() and not node.has_node(name)
 
 
 def test_work_that_comes_behind_the_end(cluster: Cluster) -> None:

@@ -324,12 +324,11 @@ class Cluster(StaysHere):
 
     def close(self) -> None:
         """Ends what runs everywhere, and the nodes' worker processes. The client stays open."""
-        if self.closed or self._pid != os.getpid():
+        if self._pid != os.getpid():
             return
         for ticket in list(self._tickets):
             ticket.cancel()
         self._driver.stop()
-        self._driver.engine.close()
 
     def __enter__(self) -> Cluster:
         return self

@@ -71,7 +71,10 @@ class Driver:
         self.call(lambda: self._take_in(told))
 
     def stop(self) -> None:
-        """Ends the thread, with all jobs that have not ended."""
+        """Ends the thread, with all jobs that have not ended, and closes the engine.
+
+        The caller may do that again, when a Ctrl-C has left it.
+        """
         self.inbox.put(None)
         self.thread.join()
 
@@ -96,10 +99,10 @@ class Driver:
                 self._look_for_engine()
             if self.is_abandoned and not self.jobs:
                 self.is_stopped = True
-                self.engine.close()
         self._take_rest()
         for job in list(self.jobs):
             self._cancel(job, _closed())
+        self.engine.close()  # on this thread, which no Ctrl-C leaves
 
     def _take_rest(self) -> None:
         """What came while it was stopped; of what comes later is_stopped has told already."""
