@@ -36,11 +36,12 @@ void say_why(int, siginfo_t* info, void* context) {
       "leveret: a stack is full. Tasks on contexts have config.context_stack_bytes, items of "
       "interleave() 256 KiB, threads what the system gives them: raise it, or put large variables "
       "elsewhere. The program ends with SIGSEGV.\n";
+  std::signal(SIGSEGV, SIG_DFL);
+  if (info->si_code <= 0) return (void)raise(SIGSEGV);  // it was sent; delivered at the return
   const std::uintptr_t top = stack_pointer_of(*static_cast<const ucontext_t*>(context));
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
   if (top != 0 && address >= top - below_bytes && address < top + above_bytes)
     (void)!write(STDERR_FILENO, message, sizeof message - 1);
-  std::signal(SIGSEGV, SIG_DFL);
 }
 
 bool install() noexcept {

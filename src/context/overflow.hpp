@@ -3,8 +3,8 @@
 // An access to a stack's guard raises SIGSEGV. If the program has no handler for that by the time a
 // thread first runs contexts, one is installed here. It writes a line to standard error when the
 // address is where the stack pointer points. In any case it puts the default action back and
-// returns: the access is repeated, and the program ends, or dumps core, where it would have done so
-// without the handler.
+// returns. Then the access is repeated, or a signal that was sent comes once more, and the program
+// ends, or dumps core, where it would have done so without the handler.
 //
 // The handler cannot run on a stack that is full: each thread that runs contexts needs another one
 // for signals, and gets it here unless it has one.

@@ -60,6 +60,15 @@ TEST(overflow_death_test, other_faults_end_the_program_as_ever) {
               ends_by_fault, "^$");
 }
 
+TEST(overflow_death_test, a_signal_that_is_sent_ends_the_program_as_ever) {
+  const auto send = [] {
+    interleave(4, 4, [](std::size_t, strand&) {});
+    std::raise(SIGSEGV);
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(send(), ends_by_fault, "^$");
+}
+
 void own_handler(int) {
   std::_Exit(7);
 }
