@@ -1,6 +1,8 @@
 // membarrier(2), private expedited; see fence.hpp.
 #include "sync/fence.hpp"
 
+#include "base/assert.hpp"
+
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -22,8 +24,17 @@ bool asymmetric_fences() noexcept {
   return works;
 }
 
+static bool interrupt_others() noexcept {
+  return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+// A process that was restored from a checkpoint is registered no more. Without the fence tasks
+// would lie unseen while workers sleep.
 void heavy_fence() noexcept {
-  if (asymmetric_fences()) syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+  if (!asymmetric_fences() || interrupt_others()) return;
+  LEV_EXPECTS(register_process() && interrupt_others(),
+              "the system refuses membarrier(), which it allowed when the first runtime was "
+              "opened; allow it to the program, or open runtimes after it was forbidden");
 }
 
 }  // namespace lev
