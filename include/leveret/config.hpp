@@ -86,7 +86,7 @@ struct config {
   lev::when_full full = lev::when_full::help;
   bool pin = false;  // bind each worker to a core
   // How many tasks a worker looks ahead (multi-buffering); on `processes`, how many are posted to
-  // it. 0: 4 in place, 2 copied, 8 on `processes`; 1: none.
+  // it. 0: 4 on `threads`, 2 on `sim`, 8 on `processes`; 1: none.
   std::uint32_t depth = 0;
   std::size_t local_store_bytes = 256 << 10;  // per worker; rounded up to pages
   std::uint32_t tickets = 4096;  // tasks in flight at most; rounded up to a power of two

@@ -88,22 +88,22 @@ scheduler::split_result scheduler::cut(std::uint32_t task, std::uint32_t share, 
       deep ? 0
            : smaller(smaller(share, pieces_possible(task, (s.flags & task_too_big) != 0)),
                      pieces_per_dice_max);
+  if (wanted < 2) {
+    s.flags &= static_cast<std::uint8_t>(~task_diceable);
+    return split_result::indivisible;
+  }
   // A piece's own slot serves its last part; a task with a ticket stays behind as the join of its
   // pieces.
   const bool is_piece = (s.flags & task_is_piece) != 0;
   std::uint32_t have = is_piece ? 1 : 0;
   p.slots[0] = task;
   while (have < wanted && (p.slots[have] = slots_->try_take(cache)) != no_slot) ++have;
-  if (wanted >= 2 && have < 2) {
+  if (have < 2) {
     if (have > 0 && !is_piece) report.has_freed |= slots_->give(cache, p.slots[0]);
     return split_result::no_slots;
   }
-  const bool has_hook = procedure_at(s.procedure).info.dice != nullptr;
-  if (has_hook && wanted >= 2) return cut_by_hook(task, have, cache, report, p);
-  if (wanted < 2) {
-    s.flags &= static_cast<std::uint8_t>(~task_diceable);
-    return split_result::indivisible;
-  }
+  if (procedure_at(s.procedure).info.dice != nullptr)
+    return cut_by_hook(task, have, cache, report, p);
   p.made = have;
   count_pieces(task, p.made, report);
   write_slices(task, p);

@@ -21,10 +21,12 @@ class mutex_table {
  public:
   // make() returns a new mutex, or false when all are in use.
   bool make(mutex_id* id) noexcept {
-    const std::uint32_t n = made_.fetch_add(1, memory_order_relaxed);
-    if (n >= mutex_count_max) made_.store(mutex_count_max, memory_order_relaxed);
+    std::uint32_t n = made_.load(memory_order_relaxed);
+    do {
+      if (n >= mutex_count_max) return false;
+    } while (!made_.compare_exchange_weak(n, n + 1, memory_order_relaxed));
     *id = static_cast<mutex_id>(n);
-    return n < mutex_count_max;
+    return true;
   }
   bool exists(mutex_id id) const noexcept { return id < made_.load(memory_order_relaxed); }
 

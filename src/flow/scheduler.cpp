@@ -267,9 +267,9 @@ std::uint32_t scheduler::ready_target() const noexcept {
 void scheduler::fill_ready() noexcept {
   const std::uint32_t target = ready_target();
   std::uint32_t batch[32];
-  while (!tasks_.empty() && ready_.size() < target) {
+  for (std::uint32_t size; !tasks_.empty() && (size = ready_.size()) < target;) {
     std::uint32_t n = 0;
-    const std::uint32_t room = smaller(target - ready_.size(), 32u);
+    const std::uint32_t room = smaller(target - size, 32u);
     while (n < room && n < tasks_.size()) {
       const std::uint8_t flags = slots_->at(tasks_.begin()[n].slot).flags;
       if ((flags & task_too_big) != 0) break;

@@ -21,7 +21,7 @@ namespace {
 constexpr std::uint32_t tickets_limit = 1u << 24;
 constexpr std::uint32_t hosts_limit = 4096;
 constexpr std::size_t local_store_limit = std::size_t{1} << 32;
-constexpr std::size_t context_stack_min = 16 << 10;
+constexpr std::size_t context_stack_min = 32 << 10;
 constexpr std::size_t context_stack_limit = std::size_t{1} << 32;
 
 // As the messages below have them.
@@ -68,7 +68,7 @@ void settle_config(config& c, bool is_remote) {
   }
   if (c.context_stack_bytes < context_stack_min || c.context_stack_bytes > context_stack_limit) {
     refuse_config(status::bad_config,
-                  "config.context_stack_bytes = %llu: must be 16384 (16 KiB) to 2^32",
+                  "config.context_stack_bytes = %llu: must be 32768 (32 KiB) to 2^32",
                   c.context_stack_bytes);
   }
   if (c.processes.max_attempts == 0 || c.processes.max_attempts > 1000)

@@ -7,6 +7,7 @@
 #include "sync/exiting.hpp"
 #include "trace/chrome.hpp"
 #include "worker/enqueue.hpp"
+#include "worker/serve.hpp"
 
 #include <cstdio>
 #include <utility>
@@ -58,6 +59,7 @@ status runtime::set_filters(const filter* chain, std::size_t count) noexcept {
   end_pass(*state_, *self, report);
   run_pass(*state_, *self);
   wake_worker(*state_, *self);
+  tell_of_help(*state_, *self);  // a pass may have failed tasks
   return status::ok;
 }
 

@@ -15,9 +15,9 @@
 #include "runtime/submit.hpp"
 
 #include "runtime/admit.hpp"
-#include "runtime/batch.hpp"
 #include "task/arguments.hpp"
 #include "task/plain.hpp"
+#include "worker/batch.hpp"
 #include "worker/contexts.hpp"
 #include "worker/serve.hpp"
 
@@ -119,9 +119,13 @@ inline void route(runtime_state& c, participant& self, std::uint32_t task,
   enqueue(c, self, task);
 }
 
-}  // namespace
-
-namespace {
+// A host's submit may fail tasks at once: one that follows a failed one, or those that a pass could
+// not dice. `completed` is its count of ends before.
+inline void tell_of_failures(runtime_state& c, participant& self,
+                             std::uint64_t completed) noexcept {
+  const bool has_ended = owes_others(self) || self.counters.completed.read() != completed;
+  if (has_ended && self.running == nullptr) tell_of_help(c, self);
+}
 
 // A host has no task that it would run first: the first free participant gets its tasks.
 [[gnu::always_inline]] inline void route_plainly(runtime_state& c, participant& self,
@@ -348,11 +352,12 @@ struct admission {
     if (!count_in(c, *self, task, why)) return give_edges(c, *self, edges, 0, edges.count), 0;
     write_slot(c, *self, task, d, flags);
     const std::uint64_t id = ticket_id(task, c.task_slots.at(task).state.generation());
-    if (o == nullptr) return route(c, *self, task, d), id;
-    if (o->task_ns_max_ != 0 || o->max_attempts_ != 0)
+    if (o != nullptr && (o->task_ns_max_ != 0 || o->max_attempts_ != 0))
       c.crew->limit(task, o->task_ns_max_, o->max_attempts_);
-    if (o->after_count_ == 0 && o->lock_count_ == 0) {
+    if (o == nullptr || (o->after_count_ == 0 && o->lock_count_ == 0)) {
+      const std::uint64_t completed = self->counters.completed.read();
       route(c, *self, task, d);
+      tell_of_failures(c, *self, completed);
     } else {
       c.crew->want_ends();
       c.mutexes.note(c.task_slots.extra(task), o->locks_, o->lock_count_);
@@ -421,8 +426,7 @@ std::uint64_t submit_behind(runtime_state& c, const draft& d,
   const std::uint64_t id = ticket_id(task, c.task_slots.at(task).state.generation());
   const std::uint64_t completed = self->counters.completed.read();
   const bool is_accepted = start_after(c, *self, task, after.data(), edges, &unused);
-  // It may have failed at once.
-  if (owes_others(*self) || self->counters.completed.read() != completed) tell_of_help(c, *self);
+  tell_of_failures(c, *self, completed);
   return is_accepted ? id : 0;
 }
 

@@ -9,20 +9,24 @@
 
 namespace lev {
 
-// A callback may wait for the submitting task, which has found these; or for one in hand.
+// A callback may wait for the submitting task, which has found these; or for one in hand. Pieces
+// are told here, too: the submitter's own program may go on for long, and never come back.
 void fail_undivided(engine& e, participant& self, std::uint32_t chain) noexcept {
   const bool was_telling = std::exchange(self.is_telling, true);
-  bool has_tails = false;
+  bool has_tails = self.notice_count != 0 && has_callback(e, self.notice_join);
   while (chain != no_slot) {
     const slot_extra& extra = e.task_slots.extra(chain);
     const std::uint32_t next = extra.next_failing;
-    has_tails |= has_callback(e, chain);
+    has_tails |= has_callback(e, whole_of(e.task_slots.at(chain), chain));
     fail_unrun(e, self, chain, static_cast<status>(extra.first_failure.load(memory_order_relaxed)));
     chain = next;
   }
   self.is_telling = was_telling;
   if (was_telling) return;
-  if (!has_tails) return fail_rest(e, self);
+  if (!has_tails) {
+    fail_rest(e, self);
+    return flush_notices(e, self);
+  }
   if (self.running != nullptr && contexts_of(self) != nullptr) return tell_ends_aside(*self.held);
   const bool is_staging =
       self.frames != nullptr && self.doing.load(memory_order_relaxed) == activity::serves;

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <thread>
 #include <vector>
 
 #include "support/machine_test.hpp"
@@ -195,6 +196,74 @@ TEST_P(dice_hook_test, a_hook_that_peels_off_single_items_ends_at_the_depth_limi
   words y(520, 1);  // a few items above what fits
   expect_ok(r.submit(peels, y));
   EXPECT_EQ(y, words(520, 2));
+}
+
+const auto submits_halved =
+    define("hook.submits_halved", [](ref<runtime> home, inout<std::uint64_t> x, int count) {
+      for (int i = 0; i < count; ++i) home.to->submit(by_halves, x).wait();
+    });
+
+// The only worker needs no second piece, and so no ticket for one.
+TEST_P(dice_hook_test, a_task_that_nobody_gains_by_cutting_takes_no_ticket) {
+  LEV_SKIP_IF_REMOTE();
+  config c = settings();
+  c.workers = 1;
+  c.wait = wait_policy::park;
+  c.dice_threshold = 1;
+  c.tickets = 64;
+  c.full = when_full::fail;
+  runtime& r = open(c);
+  words x(8, 0);
+  expect_ok(r.submit(submits_halved, ref{&r}, x, 200));
+  EXPECT_EQ(x, words(8, 200));
+  std::vector<ticket> all;
+  for (int i = 0; i < 64; ++i) all.push_back(r.try_submit(pack(nothing), nullptr, nullptr));
+  for (const ticket& t : all) EXPECT_TRUE(t);
+  EXPECT_EQ(wait_all(all).code, status::ok);
+}
+
+// Its pieces do not fit either.
+const auto halved_once =
+    define("hook.halved_once", &add_one, [](const descriptor& whole, descriptor* pieces, unsigned) {
+      if (whole.arguments[0].row_bytes < 20'000 * sizeof(std::uint64_t)) return 1u;
+      halve(whole, pieces);
+      return 2u;
+    });
+
+using dice_hook_hosts_test = dice_hook_test;
+LEV_ON_THREADS(dice_hook_hosts_test);
+
+// The submitter's program goes on, and never asks.
+TEST_P(dice_hook_hosts_test, pieces_that_do_not_fit_are_told_to_others) {
+  runtime& r = open_small();
+  words x(20'000, 1);
+  ticket t;
+  std::thread([&] { t = r.submit(halved_once, x); }).join();
+  EXPECT_EQ(wait(t).code, status::dice_loop);
+  EXPECT_EQ(r.wait_for_completion(wait_limit_ns()).code, status::ok);
+}
+
+struct long_submitter {
+  runtime* home = nullptr;
+  words x = words(20'000, 1);
+  ticket t;
+  std::atomic<bool> is_submitted{false};
+  std::atomic<bool> may_end{false};
+};
+const auto submits_and_goes_on = define("hook.submits_and_goes_on", [](ref<long_submitter> s) {
+  s.to->t = s.to->home->submit(halved_once, s.to->x);
+  s.to->is_submitted = true;
+  while (!s.to->may_end) std::this_thread::yield();
+});
+
+TEST_P(dice_hook_hosts_test, pieces_that_do_not_fit_are_told_by_a_task) {
+  long_submitter s;
+  s.home = &open_small();
+  ticket submits = s.home->submit(submits_and_goes_on, ref{&s});
+  while (!s.is_submitted) std::this_thread::yield();
+  EXPECT_EQ(wait(s.t).code, status::dice_loop);
+  s.may_end = true;
+  EXPECT_EQ(wait(submits).code, status::ok);
 }
 
 }  // namespace

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include "base/random.hpp"
@@ -185,6 +188,30 @@ TEST_P(mutex_test, there_are_256_per_runtime) {
   expect_ok(r.submit(locks(255), nothing));
 }
 
+using mutex_hosts_test = mutex_test;
+LEV_ON_THREADS(mutex_hosts_test);
+
+// No more come to be by asking for more at the same time.
+TEST_P(mutex_hosts_test, none_beyond_them_is_ever_taken_for_one) {
+  runtime& r = open();
+  make(r, mutex_count_max);
+  std::atomic<bool> is_over{false};
+  std::thread asks([&] {
+    for (mutex_id unused = 7; !is_over;) {
+      EXPECT_EQ(r.make_mutex(&unused), status::too_big);
+      EXPECT_EQ(unused, 7u);
+    }
+  });
+  for (int i = 0; i < 20'000; ++i) {
+    refusal why;
+    const options o = options().locks(mutex_count_max);
+    EXPECT_FALSE(r.try_submit(pack(nothing), &o, &why));
+    EXPECT_EQ(why.code, status::bad_argument);
+  }
+  is_over = true;
+  asks.join();
+}
+
 // A holder submits another user of its mutex: that one runs when the holder is done.
 const auto hand_on = define("mutex.hand_on", [](ref<runtime> home, guarded_set s, mutex_id m) {
   s.all[0].enter();
@@ -203,6 +230,40 @@ TEST_P(mutex_test, a_holder_may_submit_the_next_one) {
   expect_all_done();
   EXPECT_FALSE(g[0].broken);
   EXPECT_EQ(g[0].order.size(), 100u);
+}
+
+struct timed_waits {
+  std::vector<ticket> behind;
+  std::atomic<int> early{0};
+};
+const auto waits_behind_itself =
+    define("mutex.waits_behind_itself", [](ref<timed_waits> all, std::size_t i) {
+      const auto begin = std::chrono::steady_clock::now();
+      const status code = all.to->behind[i].wait_outcome(100'000'000).code;
+      const auto took = std::chrono::steady_clock::now() - begin;
+      all.to->early += code != status::timed_out || took < std::chrono::milliseconds(100);
+    });
+
+// In all contexts of all participants, but not without end.
+TEST_P(mutex_hosts_test, waits_with_a_time_limit_last_until_then) {
+  config c = settings();
+  c.workers = 1;
+  c.wait = wait_policy::park;
+  runtime& r = open(c);
+  const std::vector<mutex_id> m = make(r, 16);
+  timed_waits all;
+  all.behind.resize(m.size());
+  std::vector<ticket> waiting;
+  {
+    gate busy(r, 1);
+    for (std::size_t i = 0; i < m.size(); ++i) {
+      waiting.push_back(r.submit(locks(m[i]), waits_behind_itself, ref{&all}, i));
+      all.behind[i] = r.submit(locks(m[i]), nothing);
+    }
+  }
+  EXPECT_EQ(wait_all(waiting).code, status::ok);
+  EXPECT_EQ(wait_all(all.behind).code, status::ok);
+  EXPECT_EQ(all.early, 0);
 }
 
 }  // namespace
