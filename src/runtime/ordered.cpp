@@ -63,8 +63,9 @@ bool ordered::state::find_before(const descriptor& task) {
 
 // So that nothing has to be allocated once the task is submitted.
 void ordered::state::make_room() {
-  if (!unused.empty()) return;
   const std::size_t count = members.size() + 1;
+  if (unwanted.capacity() - unwanted.size() < count) unwanted.reserve(unwanted.size() + 2 * count);
+  if (!unused.empty()) return;
   if (unused.capacity() < count) unused.reserve(2 * count);
   if (before.capacity() < count) before.reserve(2 * count);
   members.emplace_back();
@@ -149,7 +150,8 @@ std::uint32_t ordered::state::take_place(std::uint64_t id) noexcept {
 }
 
 void ordered::state::skip() noexcept {
-  note_failure(submitted, with_code(status::dependency_failed));
+  outcome how = with_code(status::dependency_failed);
+  note_failure(submitted, how);
   if (is_stopped) return;
   const std::uint32_t place = take_place(0);
   count_failed(members[place]);

@@ -5,17 +5,36 @@
 #include "worker/complete.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <new>
 
 namespace lev {
 
-// The first failure is that of the earliest submit, whichever was seen first.
-void ordered::state::note_failure(std::uint64_t number, outcome how) noexcept {
+// The first failure is that of the earliest submit, whichever was seen first. Exceptions of others
+// are put aside, see ~call().
+void ordered::state::note_failure(std::uint64_t number, outcome& how) noexcept {
   const std::uint32_t more = larger(how.failures, 1u);
   if (failures == 0 || number < failure_number) {
-    failure = std::move(how);
+    std::swap(failure, how);
     failure_number = number;
   }
   failures += more;
+  if (how.exception == nullptr) return;
+  LEV_DCHECK(unwanted.size() < unwanted.capacity());
+  unwanted.push_back(std::move(how.exception));  // there is room: make_room()
+}
+
+// Without memory they stay for a later call.
+std::vector<std::exception_ptr> ordered::state::take_unwanted() noexcept {
+  std::vector<std::exception_ptr> taken;
+  try {
+    taken.reserve(unwanted.size());
+  } catch (const std::bad_alloc&) {
+    return taken;
+  }
+  taken.assign(std::make_move_iterator(unwanted.begin()), std::make_move_iterator(unwanted.end()));
+  unwanted.clear();
+  return taken;
 }
 
 void ordered::state::count_failed(member& m) noexcept {
@@ -23,8 +42,8 @@ void ordered::state::count_failed(member& m) noexcept {
   if (++failed > failed_max) is_stopped = true;
 }
 
-// False: the ticket stays.
-bool ordered::state::collect(member& m, const outcome& how) noexcept {
+// False: the ticket stays. Takes the exception.
+bool ordered::state::collect(member& m, outcome& how) noexcept {
   if (!ticket::consumes(how.code)) return false;
   LEV_DCHECK(m.is_used && m.ticket != 0 && !m.has_failed && under_way != 0);
   m.ticket = 0;
@@ -44,11 +63,12 @@ std::size_t ordered::state::collect_complete(who caller) noexcept {
   for (member& m : members) {
     if (m.ticket == 0) continue;
     if (self != nullptr && detail::collect_success(c, *self, m.ticket)) {
-      collect(m, with_code(status::ok));
+      outcome good = with_code(status::ok);
+      collect(m, good);
       continue;
     }
     if (status_of(m) == status::pending) continue;
-    const outcome how = detail::wait_one(&c, m.ticket, 0);
+    outcome how = detail::wait_one(&c, m.ticket, 0);
     if (how.code != status::stale_ticket || caller == who::owner) collect(m, how);
   }
   uses.drop([this](std::uint32_t place) {
@@ -85,7 +105,7 @@ void ordered::state::wait_surely_for(member& m) noexcept {
   while (detail::here(c) == nullptr && detail::peek(&c, ticket) == status::pending)
     c.machine->relax();
   const bool may_wait = detail::here(c) != nullptr;
-  const outcome how = may_wait ? detail::wait_surely(&c, ticket) : detail::wait_one(&c, ticket, 0);
+  outcome how = may_wait ? detail::wait_surely(&c, ticket) : detail::wait_one(&c, ticket, 0);
   busy.lock([] { real_env::pause(); });
   if (m.ticket == ticket) collect(m, how);
 }

@@ -13,6 +13,7 @@
 #include "runtime/lenders.hpp"
 #include "runtime/runtime_state.hpp"
 
+#include <exception>
 #include <vector>
 
 namespace lev {
@@ -55,6 +56,7 @@ struct ordered::state final : detail::lender {
   std::size_t failed = 0;     // members that have failed
   std::size_t collect_at = collected_at_once;
   outcome failure;
+  std::vector<std::exception_ptr> unwanted;  // of failures after the first
   std::uint64_t failure_number = 0;
   std::uint32_t failures = 0;
   bool is_stopped = false;  // too many have failed
@@ -74,8 +76,11 @@ struct ordered::state final : detail::lender {
         : scope_(scope), is_only_(!scope.in_call.exchange(true, memory_order_acquire)) {
       if (is_only_) scope_.busy.lock([] { real_env::pause(); });
     }
+    // An exception's destructor is the program's, and may use the scope or its runtime. It runs
+    // when no lock is held and no call is under way.
     ~call() {
       if (!is_only_) return;
+      const std::vector<std::exception_ptr> dropped = scope_.take_unwanted();
       scope_.busy.unlock();
       // Pairs with the next call's exchange: all that this one did is visible to it.
       scope_.in_call.store(false, memory_order_release);
@@ -99,9 +104,10 @@ struct ordered::state final : detail::lender {
     return c.task_slots.at(detail::ticket_task(m.ticket))
         .state.peek(detail::ticket_generation(m.ticket));
   }
-  void note_failure(std::uint64_t number, outcome how) noexcept;
+  void note_failure(std::uint64_t number, outcome& how) noexcept;
+  std::vector<std::exception_ptr> take_unwanted() noexcept;
   void count_failed(member& m) noexcept;
-  bool collect(member& m, const outcome& how) noexcept;
+  bool collect(member& m, outcome& how) noexcept;
   enum class who { owner, another };
   std::size_t collect_complete(who caller = who::owner) noexcept;
   outcome wait_for(member& m, std::int64_t timeout_ns) noexcept;
