@@ -134,7 +134,7 @@ class runtime {
   // or call a filter. If that would be needed, or the task is refused, it has done nothing and
   // returns an empty ticket; submit() then takes the task, or says why not.
   ticket submit_at_once(procedure_id p, const argument* arguments, unsigned count) noexcept {
-    const auto used = static_cast<std::uint8_t>(count);
+    const auto used = static_cast<std::uint8_t>(count <= argument_count_max ? count : 255);
     return {state_, detail::submit_at_once(state_, {{p, used}, arguments})};
   }
 

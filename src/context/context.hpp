@@ -65,6 +65,7 @@ class context {
 
   // The lowest usable address of an opened context's stack; null of a main context.
   const void* stack_bottom() const { return stack_.bottom(); }
+  std::size_t stack_bytes() const { return stack_.size_bytes(); }
 
   // Suspends `from`, the context that calls, and resumes `to`. Returns when something switches to
   // `from` again. Precondition: `to` is suspended; a `to` that runs or has finished faults here.

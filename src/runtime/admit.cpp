@@ -1,9 +1,9 @@
 // The common part of single and bulk submits; see admit.hpp.
 #include "runtime/admit.hpp"
 
-#include "runtime/batch.hpp"
 #include "task/arguments.hpp"
 #include "task/slice.hpp"
+#include "worker/batch.hpp"
 #include "worker/serve.hpp"
 
 namespace lev::detail {
@@ -185,8 +185,8 @@ bool refuse_full(runtime_state& c, const participant& self, const edge_list& edg
   if (edges.count != 0 && !c.edges.has(self.free_edges, edges.count)) {
     return refuse(
         why, status::would_block, -1,
-        "after(): the edges between tasks are in use, two for each of the %u tickets; wait "
-        "for some tasks, or raise config.tickets",
+        "the edges between tasks, by after() or in order of memory, are in use, two for each of "
+        "the %u tickets; wait for some tasks, or raise config.tickets",
         c.settings.tickets);
   }
   return refuse(why, status::would_block, -1,

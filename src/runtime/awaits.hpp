@@ -55,7 +55,8 @@ struct await_quiescent final : await_shared {
   await_quiescent(runtime_state& home, participant& waiter) noexcept
       : await_shared(waiter, want_barrier, home.barrier_wanted), c(home) {}
   bool is_there() noexcept override {
-    return c.phase_open.load(memory_order_relaxed) == 0 && is_quiescent(c);
+    // Pairs with end_submit(): the wish, then this look; sequentially consistent, as there.
+    return c.phase_open.load(memory_order_seq_cst) == 0 && is_quiescent(c);
   }
   runtime_state& c;
 };

@@ -1,9 +1,9 @@
 // Bulk submits and loops: many tasks behind one ticket. A bulk is a task for each of its tasks, or
 // one range of indices, whose pieces make their tasks when they run them.
 #include "runtime/admit.hpp"
-#include "runtime/batch.hpp"
 #include "runtime/made_range.hpp"
 #include "runtime/submit.hpp"
+#include "worker/batch.hpp"
 
 #include <cstdio>
 
@@ -11,18 +11,27 @@ namespace lev::detail {
 
 namespace {
 
+// The caller goes on with its own program, which may take long or wait for others: what it has run
+// meanwhile is told first.
+std::uint32_t await_slot_in_bulk(runtime_state& c, participant& self) noexcept {
+  edge_list none;
+  const std::uint32_t task = await_slot(c, self, none);
+  if (self.running == nullptr && owes_others(self)) leave(c, self);
+  return task;
+}
+
 // Adds tasks to a bulk: pieces of its join.
 class bulk {
  public:
   bulk(runtime_state& c, participant& self, std::uint32_t join) noexcept
-      : state_(c), self_(self), join_(join), batch_(c, self) {}
+      : state_(c), self_(self), join_(join), batch_(c, self), is_guest_(is_guest(c, self)) {}
 
   bool add(draft d, refusal* why) noexcept {
     std::uint8_t flags = task_detached | task_is_piece;
     if (!check_draft(state_, d, &flags, why)) return false;
     std::uint32_t task = state_.task_slots.try_take(self_.free_slots);
     edge_list none;
-    if (task == no_slot) task = await_slot(state_, self_, none);
+    if (task == no_slot) task = await_slot_in_bulk(state_, self_);
     if (task == no_slot) return refuse_full(state_, self_, none, why);
     write_slot(state_, self_, task, d, flags);
     state_.task_slots.at(task).parent = join_;
@@ -34,6 +43,7 @@ class bulk {
       enqueue(state_, self_, task);
     } else {
       batch_.add(task);
+      if (is_guest_) batch_.send();  // a wait in the task of the other runtime does not
     }
     return true;
   }
@@ -44,11 +54,12 @@ class bulk {
   participant& self_;
   std::uint32_t join_;
   batch batch_;
+  bool is_guest_;
 };
 
 // Room for one more open join. If joins took all slots, no bulk would ever get one for a task: so
 // they take at most half of them. A submitter that is already in a bulk of its own, or in a task,
-// goes on: its wait for a slot ends in another way.
+// of this runtime or another, goes on: its wait for a slot ends in another way.
 bool try_reserve_join(runtime_state& c, std::uint32_t joins_max) noexcept {
   std::uint32_t joins = c.open_joins.load(memory_order_relaxed);
   while (joins < joins_max) {
@@ -58,7 +69,8 @@ bool try_reserve_join(runtime_state& c, std::uint32_t joins_max) noexcept {
 }
 
 bool reserve_join(runtime_state& c, participant& self) noexcept {
-  if (self.running != nullptr || self.open_joins != 0 || c.settings.full == when_full::fail) {
+  if (self.running != nullptr || self.open_joins != 0 || c.settings.full == when_full::fail ||
+      is_guest(c, self)) {
     c.open_joins.fetch_add(1, memory_order_relaxed);
     return true;
   }
@@ -82,7 +94,7 @@ std::uint32_t open_join(runtime_state& c, participant& self, refusal* why) noexc
   if (!reserve_join(c, self)) return refuse_closed(why), no_slot;
   std::uint32_t join = c.task_slots.try_take(self.free_slots);
   edge_list none;
-  if (join == no_slot) join = await_slot(c, self, none);
+  if (join == no_slot) join = await_slot_in_bulk(c, self);
   if (join == no_slot) return give_back_join(c), refuse_full(c, self, none, why), no_slot;
   if (!count_in(c, self, join, why)) return give_back_join(c), no_slot;
   write_slot(c, self, join, draft{}, task_is_join);
@@ -93,15 +105,19 @@ std::uint32_t open_join(runtime_state& c, participant& self, refusal* why) noexc
   extra.failures.store(0, memory_order_relaxed);
   extra.first_failure.store(0, memory_order_relaxed);
   extra.task_code = 0;
-  ++self.open_joins;
-  if (self.running == nullptr) c.bulks.open();
+  if (self.running == nullptr) {
+    ++self.open_joins;
+    c.bulks.open();
+  }
   return join;
 }
 
 // The submit lets go of the join; the last piece completes it.
 void close_join(runtime_state& c, participant& self, std::uint32_t join) noexcept {
-  --self.open_joins;
-  if (self.running == nullptr) c.bulks.close();
+  if (self.running == nullptr) {
+    --self.open_joins;
+    c.bulks.close();
+  }
   give_back_join(c);
   end_bulk(c, self, join);
 }

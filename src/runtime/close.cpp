@@ -79,7 +79,8 @@ status close_within(runtime_state* c, std::int64_t timeout_ns, bool cancel_waiti
     c->crew->recall(*self);
   }
   c->phase_open.store(0, memory_order_relaxed);
-  if (!wait_quiescent(*c, *self, deadline_after(*c, timeout_ns))) return status::timed_out;
+  if (!wait_quiescent(*c, *self, deadline_after(*c, timeout_ns)))
+    return timeout_ns < 0 ? status::would_deadlock : status::timed_out;
   stop_workers(*c);
   return status::ok;
 }
@@ -103,6 +104,9 @@ void close(runtime_state* c) noexcept {
   if (is_exiting() && is_in_use(*c)) return;
   // Destroying a runtime from one of its own tasks can only end in a crash: end in a clear one.
   const status closed = close_within(c, forever, false);
+  LEV_EXPECTS(closed == status::ok || is_in_use(*c),
+              "a runtime was destroyed whose tasks wait for each other and never end; wait for "
+              "them first, or close() it and cancel those that have not begun");
   LEV_EXPECTS(
       closed == status::ok,
       "a runtime was destroyed by one of its own tasks, or while one of its bulks was made; "

@@ -74,22 +74,29 @@ bool check_columns(const draft& all, std::size_t count, refusal* why) noexcept {
   return true;
 }
 
-// All rows of a column, as the memory of one task. From the lowest, as they may go backwards.
-argument rows_of(const argument& a, std::size_t count) noexcept {
-  constexpr std::size_t rows_max = 0xfffffffe;
+// All rows of a column, as the memory of one task. From the lowest, as they may go backwards; more
+// than an argument can have as one row from the first to the last.
+argument rows_of(const argument& a, std::uint64_t count) noexcept {
+  constexpr std::uint64_t rows_max = 0xfffffffe;
+  constexpr std::uint64_t bytes_max = ~std::uint64_t{0};
   argument all = a;
-  all.rows = static_cast<std::uint32_t>(smaller(count, rows_max));
-  if (a.stride_bytes < 0) {
-    const std::uint64_t back = 0 - static_cast<std::uint64_t>(a.stride_bytes);
-    all.stride_bytes = static_cast<std::int64_t>(back);
-    all.address -= back * (all.rows - 1u);
-  }
   if (a.what == kind::value) {
     all.what = kind::in;
     all.row_bytes = a.unit_bytes;
   } else if (a.what == kind::result) {
     all.what = kind::inout;  // one that is not assigned keeps its value
   }
+  const auto stride = static_cast<std::uint64_t>(a.stride_bytes);
+  const std::uint64_t step = a.stride_bytes < 0 ? 0 - stride : stride;
+  if (a.stride_bytes < 0) all.address -= step * (count - 1);
+  all.stride_bytes = static_cast<std::int64_t>(step);
+  all.rows = static_cast<std::uint32_t>(count <= rows_max ? count : 1);
+  if (count <= rows_max) return all;
+  std::uint64_t before = 0;  // bytes, of all rows but the last
+  if (!checked_multiply(step, count - 1, &before) ||
+      !checked_add(before, all.row_bytes, &all.row_bytes))
+    all.row_bytes = bytes_max;
+  all.unit_bytes = 1;
   return all;
 }
 

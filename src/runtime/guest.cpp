@@ -1,8 +1,8 @@
 // How a wait begins, wherever its thread is: in a program of its own, in a task of this runtime, or
 // in a task of another one. See worker/guest.hpp.
 #include "worker/guest.hpp"
-#include "runtime/batch.hpp"
 #include "runtime/wait.hpp"
+#include "worker/batch.hpp"
 #include "worker/complete.hpp"
 #include "worker/contexts.hpp"
 

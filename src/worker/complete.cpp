@@ -212,7 +212,9 @@ outcome take_outcome(engine& e, std::uint32_t task, status result) noexcept {
 // The first one is kept, the others are counted.
 std::exception_ptr keep_failure(engine& e, outcome how) noexcept {
   const spin_guard<> held(e.failure_lock);
-  const std::uint32_t failures = e.failure.failures + how.failures;
+  constexpr std::uint32_t failures_max = ~std::uint32_t{0};  // and any above it
+  const std::uint32_t failures =
+      e.failure.failures + smaller(how.failures, failures_max - e.failure.failures);
   if (e.failure.failures == 0) std::swap(e.failure, how);
   e.failure.failures = failures;
   return std::move(how.exception);

@@ -336,7 +336,7 @@ void finish_company(engine& e, participant& self) noexcept {
 
 void await_copies(contexts& c, transfer_set& set, unsigned tag) noexcept {
   give_way(c);
-  while (c.live > 1 && !is_over(c, set, tag)) give_way(c);
+  while (c.live > 1 && c.self->staying == 0 && !is_over(c, set, tag)) give_way(c);
   c.engine->machine->wait_tag(set.tag_base + tag);
 }
 

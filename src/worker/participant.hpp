@@ -261,7 +261,7 @@ struct alignas(line_pair_bytes) participant {
   // GC-10).
   std::uint32_t notice_join = no_slot;
   std::uint32_t notice_count = 0;
-  std::uint32_t open_joins = 0;      // of bulks that it is submitting
+  std::uint32_t open_joins = 0;      // of bulks that it is submitting, and in none of its tasks
   detail::batch* batches = nullptr;  // theirs, not queued yet
   std::uint32_t failing = no_slot;   // tasks to be failed without running, see fail_unrun()
   bool is_telling = false;           // an end: its consequences wait until it is told

@@ -110,7 +110,7 @@ void leave(engine& e, participant& self) noexcept {
   do {
     while (has_company(self) || self.ahead_count != 0) {
       if (has_company(self)) finish_company(e, self);
-      if (self.ahead_count != 0) run_one(e, self);
+      if (self.ahead_count != 0) run_staged(e, self);
     }
     settle(e, self);
   } while (owes_others(self));  // a callback has waited

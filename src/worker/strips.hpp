@@ -22,7 +22,9 @@ inline void run_strip(engine& e, participant& self, job& j, const descriptor& st
     return;
   }
   e.machine->wait_tag(j.tag);
-  execute(e, self, j);
+  const procedure_info& p = procedure_at(j.procedure).info;
+  if (e.caps.virtual_time) e.machine->cost(cost_of(p, strip));
+  execute_body(e, self, j, p);
   write_back(e, j, [&strip](unsigned i) -> const argument& { return strip.arguments[i]; });
   e.machine->wait_tag(j.tag);
   release_room(e, self, j);

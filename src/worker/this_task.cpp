@@ -2,6 +2,7 @@
 #include <leveret/interleave.hpp>
 #include <leveret/status.hpp>
 
+#include "worker/batch.hpp"
 #include "worker/contexts.hpp"
 #include "worker/wait_in_task.hpp"
 #include "worker/worker.hpp"
@@ -65,7 +66,8 @@ constexpr std::uint32_t yields_per_offer = 256;
   if (c.live >= c.limit) give_back_ahead(*c.engine, *c.self);
   if (owes_ends(*c.self)) tell_ends_aside(c);
   if (!c.virtual_time) return c.engine->machine->yield_core();
-  if (c.live == 1) c.engine->machine->relax();
+  const bool is_alone = c.live == 1 || c.self->staying != 0;
+  if (is_alone) c.engine->machine->relax();
 }
 
 [[noreturn]] void refuse_tag(unsigned tag) {
@@ -170,6 +172,8 @@ void task_context::yield() noexcept {
     c.limit = c.limit_max;
     c.chosen_bytes = 0;
   }
+  if (c.self->batches != nullptr) [[unlikely]]
+    detail::batch::send_all(*c.self);
   give_way(c);
   if (++c.yields % yields_per_offer == 0 || c.virtual_time) offer_core(c);
 }
@@ -194,9 +198,11 @@ unsigned task_context::id() const noexcept {
 std::size_t task_context::stack_left() const noexcept {
   // Not the address of a variable: AddressSanitizer keeps those elsewhere.
   const auto* here = static_cast<const char*>(__builtin_frame_address(0));
-  const auto* bottom = static_cast<const char*>(contexts_->current->own.stack_bottom());
-  LEV_DCHECK(bottom == nullptr || here >= bottom);  // or it has left its stack already
-  return bottom == nullptr ? 0 : static_cast<std::size_t>(here - bottom);
+  const context& own = contexts_->current->own;
+  const auto* bottom = static_cast<const char*>(own.stack_bottom());
+  // An item of interleave() has a stack of its own, of which nothing is known here.
+  const bool is_here = bottom != nullptr && here >= bottom && here < bottom + own.stack_bytes();
+  return is_here ? static_cast<std::size_t>(here - bottom) : 0;
 }
 
 void task_thread::run() noexcept {

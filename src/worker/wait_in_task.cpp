@@ -17,6 +17,7 @@
 // of fork and join (Blumofe and Leiserson, JACM 1999), 4 OpenMP's task scheduling constraint.
 #include "worker/wait_in_task.hpp"
 
+#include "worker/batch.hpp"
 #include "worker/complete.hpp"
 #include "worker/execute.hpp"
 #include "worker/idle.hpp"
@@ -314,7 +315,8 @@ bool is_looking(engine& e, participant& self, giving_up how) noexcept {
 bool idle_in_task(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
                   stillness& quiet, giving_up how) noexcept {
   const bool is_blocked = !is_looking(e, self, how);
-  const bool may_give_up = how == giving_up::when_all_wait && is_blocked && is_everybody_waiting(e);
+  const bool may_give_up = how == giving_up::when_all_wait && deadline_ns == no_deadline &&
+                           is_blocked && is_everybody_waiting(e);
   if (may_give_up && quiet.lasts(e, self, how)) return false;
   whichever any(self, what);
   deadline_ns = any.deadline_ns(deadline_ns);
@@ -367,7 +369,8 @@ bool wait_on_stack(engine& e, participant& self, awaited& what, std::uint64_t de
       turn = turns_per_search - 1;  // there may be more
       continue;
     }
-    if (quiet.lasts(e, self, giving_up::when_still)) return false;
+    const bool may_give_up = how == giving_up::when_still || deadline_ns == no_deadline;
+    if (may_give_up && quiet.lasts(e, self, giving_up::when_still)) return false;
     idle_on_stack(e, self, what, deadline_ns);
     if (e.machine->is_stuck()) return false;
   }
@@ -399,7 +402,6 @@ bool wait_and_give_way(engine& e, participant& self, awaited& what, std::uint64_
     if (may_stack && !may_start(self) && run_related_or_see(e, self, what, deadline_ns)) continue;
     if (!idle_in_task(e, self, what, deadline_ns, quiet, how)) break;
   }
-  if (self.notice_count != 0) tell_before_wait(e, self);  // the task may take long now
   return is_there;
 }
 
@@ -409,9 +411,11 @@ bool wait_in_task(engine& e, participant& self, awaited& what, std::uint64_t dea
                   giving_up how) noexcept {
   LEV_DCHECK(self.running != nullptr);
   const job* const waits = self.running;
+  detail::batch::send_all(self);
   const mode_of_waiter m(self);
   const bool is_there = self.staying == 0 ? wait_and_give_way(e, self, what, deadline_ns, how)
                                           : wait_on_stack(e, self, what, deadline_ns, how);
+  if (self.notice_count != 0) tell_before_wait(e, self);  // the task may take long now
   LEV_DCHECK(self.running == waits);
   pass_watch(e, self);
   return is_there;

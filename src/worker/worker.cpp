@@ -59,7 +59,8 @@ namespace {
 
 // Others run while a task's data is on its way.
 inline void await_staged(engine& e, participant& self, std::uint32_t tag) noexcept {
-  while (has_turns(self) && !e.machine->is_tag_done(tag)) let_others_run(*self.held);
+  while (has_turns(self) && self.staying == 0 && !e.machine->is_tag_done(tag))
+    let_others_run(*self.held);
   e.machine->wait_tag(tag);
 }
 
@@ -338,16 +339,17 @@ job* next_ahead(engine& e, participant& self) noexcept {
 }
 
 // One turn with asynchronous copies: slot n executes, n+1 and on are being staged, n-1 is being
-// written back.
-bool run_ahead(engine& e, participant& self) noexcept {
+// written back. One that leaves takes no more tasks.
+bool run_ahead(engine& e, participant& self, bool takes_more) noexcept {
   if (self.draining != nullptr && has_tail(e, *self.draining)) drain(e, self);
   job* j = next_ahead(e, self);
   if (j == nullptr) {
-    if (!take_ahead(e, self, true)) return drain(e, self);
+    if (!takes_more || !take_ahead(e, self, true)) return drain(e, self);
     if ((j = next_ahead(e, self)) == nullptr) return true;
   }
   // While another participant is idle, tasks are left in the queue.
-  while (self.ahead_count + 1 < e.depth && !e.bell.someone_idle() && take_ahead(e, self, false)) {
+  while (takes_more && self.ahead_count + 1 < e.depth && !e.bell.someone_idle() &&
+         take_ahead(e, self, false)) {
   }
   if (owes_failures(self)) tell_failures(e, self);
   execute_job(e, self, *j);
@@ -435,10 +437,15 @@ namespace {
 
 }  // namespace
 
+void run_staged(engine& e, participant& self) noexcept {
+  LEV_DCHECK(runs_here(self) && self.ahead_count != 0);
+  run_ahead(e, self, false);
+}
+
 // One task, from beginning to end, or one turn of those in flight.
 bool run_one(engine& e, participant& self) noexcept {
   LEV_DCHECK(runs_here(self));
-  if (self.frames != nullptr) return run_ahead(e, self);
+  if (self.frames != nullptr) return run_ahead(e, self, true);
   if (self.mail.has_letter(self.mail_seen) && run_letter(e, self)) return true;
   const std::uint32_t task = take_in_turn(e, self);
   if (task == no_slot) return false;

@@ -12,6 +12,8 @@ void run_unqueued(engine& e, participant& self, std::uint32_t task) noexcept;
 
 // run_one() takes one task to its end, on a participant that serves and has no task below.
 bool run_one(engine& e, participant& self) noexcept;
+// run_staged() is that for the oldest task staged here, and takes no more: for one that leaves.
+void run_staged(engine& e, participant& self) noexcept;
 // run_on_top() runs a task that the caller has taken from a queue on top of the waiting one.
 void run_on_top(engine& e, participant& self, std::uint32_t task) noexcept;
 // A task for which the calling task waits, and the generation of its ticket.

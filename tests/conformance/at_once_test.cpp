@@ -64,5 +64,14 @@ TEST_P(at_once_test, does_nothing_where_it_would_have_to_wait) {
   EXPECT_FALSE(try_one(n)) << "it is closed";
 }
 
+TEST_P(at_once_test, more_arguments_than_any_task_has_are_refused) {
+  counter n = 0;
+  const descriptor d = pack(count_one, ref{&n});
+  for (const unsigned count : {0u, 2u, argument_count_max + 1, 257u, 1u << 16 | 1u, ~0u})
+    EXPECT_FALSE(open().submit_at_once(d.procedure, d.arguments, count)) << count;
+  expect_all_done();
+  EXPECT_EQ(n, 0);
+}
+
 }  // namespace
 }  // namespace lev::test

@@ -1,12 +1,17 @@
 // Conformance: submit_bulk(). Many tasks behind one ticket, more than there are tickets, failures
 // in their middle, and generators that throw.
 #include <gtest/gtest.h>
+#include <leveret/this_task.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "support/gate.hpp"
 #include "support/machine_test.hpp"
 #include "support/procedures.hpp"
 
@@ -162,6 +167,109 @@ TEST_P(bulk_test, may_be_submitted_by_a_task) {
   counter n = 0;
   r.submit(from_inside, ref{&r}, ref{&n}).wait();
   EXPECT_EQ(n, 300);
+}
+
+using bulk_threads_test = bulk_test;
+LEV_ON_THREADS(bulk_threads_test);
+
+struct bulks_of_one_host {
+  runtime* home = nullptr;
+  std::atomic<bool> is_in_second{false};
+  std::atomic<bool> may_end{false};
+};
+const auto submits_second = define("bulk.submits_second", [](ref<bulks_of_one_host> b) {
+  const auto make = [&](std::size_t, descriptor& d) {
+    b.to->is_in_second = true;
+    this_task().wait_until([&] { return b.to->may_end.load(); });
+    d = pack(nothing);
+  };
+  b.to->home->submit_bulk(1, make).wait();
+});
+const auto begins_second = define("bulk.begins_second", [](ref<bulks_of_one_host> b) {
+  b.to->home->post(submits_second, b);
+  this_task().wait_until([&] { return b.to->is_in_second.load(); });
+});
+
+// A host that waits for a ticket in its bulk runs a task, which has a bulk of its own.
+TEST_P(bulk_threads_test, one_that_waits_for_a_ticket_beside_another_is_ended_by_close) {
+  config c = settings();
+  c.workers = 1;
+  c.tickets = 8;
+  bulks_of_one_host both;
+  both.home = &open(c);
+  std::atomic<bool> is_refused{false};
+  std::vector<ticket> held;
+  {
+    gate busy(*both.home, 1);
+    std::thread submits([&] {
+      try {
+        both.home->submit_bulk(std::size_t{1} << 30, [&](std::size_t i, descriptor& d) {
+          d = i == 0 ? pack(begins_second, ref{&both}) : pack(nothing);
+        });
+      } catch (const error& e) {
+        is_refused = e.code() == status::closed;
+      }
+    });
+    while (!both.is_in_second) std::this_thread::yield();
+    const auto hold_another = [&](std::int64_t timeout_ns) {
+      refusal why;
+      ticket t = both.home->submit_within(pack(nothing), nullptr, &why, timeout_ns);
+      if (t) held.push_back(std::move(t));
+      return why.code == status::ok;
+    };
+    while (hold_another(50'000'000)) {
+    }
+    both.may_end = true;
+    // With those of the gate and of the bulk that waits, all of them.
+    while (held.size() < 6) hold_another(1'000'000);
+    busy.open();
+    EXPECT_EQ(both.home->close(wait_limit_ns()), status::ok);
+    submits.join();
+  }
+  EXPECT_TRUE(is_refused);
+  EXPECT_EQ(wait_all(held).code, status::ok);
+}
+
+using bulk_local_test = bulk_test;
+LEV_ON_LOCAL_MACHINES(bulk_local_test);
+
+const auto awaits_own_first = define("bulk.awaits_own_first", [](ref<runtime> home) {
+  counter n = 0;
+  const auto make = [&](std::size_t i, descriptor& d) {
+    if (i == 1) this_task().wait_until([&] { return n == 1; });
+    d = pack(count_one, ref{&n});
+  };
+  home.to->submit_bulk(2, make).wait();
+});
+
+// A task that makes a bulk gives way in between: what is made by then may run.
+TEST_P(bulk_local_test, a_generator_may_poll_for_a_task_before) {
+  config c = settings();
+  c.wait = wait_policy::park;
+  runtime& r = open(c);
+  expect_ok(r.submit(awaits_own_first, ref{&r}));
+}
+
+// A host runs another's bulk while it waits for a ticket: it tells of that before its program goes
+// on, which makes the tasks.
+TEST_P(bulk_threads_test, what_a_submitter_has_run_is_told_before_it_makes_more) {
+  config c = settings();
+  c.workers = 1;
+  c.tickets = 8;
+  runtime& r = open(c);
+  counter n = 0;
+  const auto made = [&](std::size_t, descriptor& d) { d = pack(count_one, ref{&n}); };
+  gate busy(r, 1);
+  ticket first = r.submit_bulk(2, made);
+  bool is_told = false;
+  ticket second = r.submit_bulk(100, [&](std::size_t, descriptor& d) {
+    if (n >= 2 && !std::exchange(is_told, true))
+      std::thread([&] { EXPECT_EQ(wait(first).code, status::ok); }).join();
+    d = pack(count_one, ref{&n});
+  });
+  EXPECT_EQ(wait(second).code, status::ok);
+  EXPECT_TRUE(is_told);
+  EXPECT_EQ(n, 102);
 }
 
 }  // namespace

@@ -126,5 +126,22 @@ TEST_P(interleave_in_tasks, what_an_item_throws_fails_the_task) {
   }
 }
 
+const auto asks_in_items = define("interleave.asks_in_items", [](ref<counter> known) {
+  task_context task = this_task();
+  auto thread = task.spawn([&] {
+    if (task.stack_left() == 0) ++*known.to;  // it has a stack of its own, and so has an item
+    interleave(4, 4, [&](std::size_t, auto&) {
+      if (task.stack_left() != 0) ++*known.to;
+    });
+  });
+  thread.join();
+});
+
+TEST_P(interleave_in_tasks, an_item_is_not_told_of_the_stack_of_its_task) {
+  counter wrong = 0;
+  expect_ok(open().submit(asks_in_items, ref{&wrong}));
+  EXPECT_EQ(wrong, 0);
+}
+
 }  // namespace
 }  // namespace lev::test

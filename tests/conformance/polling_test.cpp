@@ -153,5 +153,30 @@ TEST_P(polling_threads_test, a_worker_that_was_woken_may_run_where_it_did) {
   }
 }
 
+// Its context stays, and so the data of what it waits for is awaited there.
+TEST_P(polling_test, a_task_in_an_interpreter_waits_for_data_beside_others) {
+  config c = settings();
+  c.workers = 1;
+  c.wait = wait_policy::park;
+  struct place {
+    runtime* home = nullptr;
+    std::atomic<bool> is_over{false};
+  };
+  static const auto polls = define("polling.polls_beside", [](ref<place> p) {
+    this_task().wait_until([&] { return p.to->is_over.load(); });
+  });
+  static const auto waits = define("polling.waits_for_data", [](ref<place> p) {
+    detail::stay_on_stack();
+    std::vector<std::uint64_t> x(4096, 1);
+    p.to->home->submit(increment, x).wait();
+    p.to->is_over = x[4095] == 2;
+  });
+  place p;
+  p.home = &open(c);
+  ticket first = p.home->submit(polls, ref{&p});
+  expect_ok(p.home->submit(waits, ref{&p}));
+  expect_ok(std::move(first));
+}
+
 }  // namespace
 }  // namespace lev::test

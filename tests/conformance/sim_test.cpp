@@ -120,6 +120,51 @@ TEST(sim_test, copies_take_time) {
   EXPECT_GT(long_ns, short_ns + ns_of(2 * 16 * 1024));  // 128 KiB there and back, 8 bytes a cycle
 }
 
+// By pieces, or by strips where no ticket is free for a piece.
+TEST(sim_test, a_task_costs_the_same_however_it_is_made_to_fit) {
+  start_alarm();
+  static const auto read = define(
+      "sim.read", [](in<char>) {}, nullptr,
+      [](const descriptor& d) { return d.arguments[0].row_bytes; });
+  std::vector<char> data(2 << 20);
+  std::uint64_t took[2];
+  for (const std::uint32_t tickets : {64u, 2u}) {
+    config c;
+    c.machine = "sim";
+    c.workers = 1;
+    c.tickets = tickets;
+    c.wait = wait_policy::park;
+    runtime r(c);
+    ticket held = r.submit(nothing);
+    const std::uint64_t begin = r.now_ns();
+    r.submit(read, sliced(data)).wait();
+    took[tickets == 2] = r.now_ns() - begin;
+    EXPECT_EQ(r.count().diced == 0, tickets == 2);
+  }
+  EXPECT_LT(took[1], 2 * took[0]);
+}
+
+// It ends those that it has staged ahead.
+TEST(sim_test, a_host_that_helps_leaves_when_its_time_is_over) {
+  start_alarm();
+  static const auto slow = define(
+      "sim.helped", [](ref<counter> n) { ++*n.to; }, nullptr,
+      [](const descriptor&) -> std::uint64_t { return 10'000; });
+  config c;
+  c.machine = "sim";
+  c.workers = 1;
+  c.wait = wait_policy::help;
+  runtime r(c);
+  counter n = 0;
+  std::vector<ticket> all;
+  for (int i = 0; i < 300; ++i) all.push_back(r.submit(slow, ref{&n}));
+  EXPECT_EQ(all.back().wait_outcome(static_cast<std::int64_t>(ns_of(30'000))).code,
+            status::timed_out);
+  EXPECT_LT(n, 100);
+  EXPECT_EQ(wait_all(all).code, status::ok);
+  EXPECT_EQ(n, 300);
+}
+
 TEST(sim_test, an_idle_runtime_lets_time_pass_only_when_asked) {
   start_alarm();
   config c;

@@ -454,5 +454,23 @@ TEST_P(two_runtimes_test, waits_in_vain_above_a_guest_are_told) {
   EXPECT_NE(h.told, 0);
 }
 
+const auto submits_a_bulk_to = define("two.submits_a_bulk_to", [](ref<runtime> home) {
+  home.to->submit_bulk(1, [](std::size_t, descriptor& d) { d = pack(nothing); }).wait();
+});
+
+// Bulks take half of the tickets at most, but the one that is in a task of another runtime.
+TEST_P(two_runtimes_test, a_bulk_waits_for_one_of_a_task_elsewhere) {
+  config c = settings();
+  c.tickets = 2;
+  runtime& home = open(c);
+  config other = settings();
+  other.wait = wait_policy::park;
+  runtime elsewhere(other);
+  expect_ok(home.submit_bulk(2, [&](std::size_t i, descriptor& d) {
+    if (i == 1) elsewhere.submit(submits_a_bulk_to, ref{&home}).wait();
+    d = pack(nothing);
+  }));
+}
+
 }  // namespace
 }  // namespace lev::test

@@ -2,20 +2,19 @@
 // reservation for many.
 //
 // Until it is sent, no participant runs its tasks. The function that makes the tasks is the
-// caller's, and may wait for a slot or for something else: so every wait first sends the batches of
-// its participant.
-#ifndef LEVERET_RUNTIME_BATCH_HPP
-#define LEVERET_RUNTIME_BATCH_HPP
+// caller's, and may wait for a slot or for something else: so every wait, and a task that yields,
+// first sends the batches of its participant.
+#ifndef LEVERET_WORKER_BATCH_HPP
+#define LEVERET_WORKER_BATCH_HPP
 
-#include "runtime/runtime_state.hpp"
 #include "worker/enqueue.hpp"
 
 namespace lev::detail {
 
 class batch {
  public:
-  batch(runtime_state& c, participant& self) noexcept
-      : state_(c), self_(self), below_(std::exchange(self.batches, this)) {}
+  batch(engine& e, participant& self) noexcept
+      : engine_(e), self_(self), below_(std::exchange(self.batches, this)) {}
   ~batch() {
     // A batch of another context may have come since, and stays.
     batch** link = &self_.batches;
@@ -38,11 +37,11 @@ class batch {
     } else {
       // In a task: it runs them on top of itself, the first one first.
       for (std::uint32_t i = count_; i-- > 0;) {
-        if (!push_own(state_, self_, tasks_[i])) push_ready(state_, self_, tasks_[i]);
+        if (!push_own(engine_, self_, tasks_[i])) push_ready(engine_, self_, tasks_[i]);
       }
     }
     count_ = 0;
-    wake_worker(state_, self_);
+    wake_worker(engine_, self_);
   }
   static void send_all(participant& self) noexcept {
     for (batch* b = self.batches; b != nullptr; b = b->below_) b->send();
@@ -50,7 +49,7 @@ class batch {
 
  private:
   static constexpr std::uint32_t batch_max = 32;
-  runtime_state& state_;
+  engine& engine_;
   participant& self_;
   batch* below_;
   std::uint32_t count_ = 0;
