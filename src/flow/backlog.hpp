@@ -2,11 +2,11 @@
 // finds nothing else to do gives them slots, the last one first: a search that goes deep before it
 // goes wide leaves the least behind.
 //
-// Tasks with mutexes are a pile of their own: they get fewer slots, as they may keep them until a
-// task ends that waits for one of the other pile.
+// Tasks with mutexes are a pile of their own. They get fewer slots, because they may keep them
+// until a task ends that waits for one of the other pile.
 //
-// It is the one queue that the number of slots does not bound: its memory is taken piece by piece,
-// and is given back but for one piece when it is empty.
+// It is the one queue that the number of slots does not bound: its memory is taken piece by piece.
+// When it is empty, all but one piece are given back.
 #ifndef LEVERET_FLOW_BACKLOG_HPP
 #define LEVERET_FLOW_BACKLOG_HPP
 

@@ -1,5 +1,5 @@
-// What a pass knows of the filters that come with Leveret: they permute, they do not throw, and a
-// line that one of them has put in order stays so while tasks leave it.
+// What a pass knows of the filters that come with Leveret: they permute and do not throw, and a
+// line that one of them has put in order stays in order while tasks leave it.
 #ifndef LEVERET_FLOW_BUILT_IN_FILTERS_HPP
 #define LEVERET_FLOW_BUILT_IN_FILTERS_HPP
 

@@ -36,7 +36,7 @@ bool is_proper_piece(const descriptor& whole, const descriptor& piece) noexcept 
   return size == 0 || measure(piece) < size;
 }
 
-// A hook that throws tells as little about splitting as one that cannot split.
+// A hook that throws counts as one that cannot split.
 std::uint32_t ask_hook(dice_hook hook, const descriptor& whole, descriptor* cuts,
                        std::uint32_t pieces) noexcept try {
   const hook_call here;
@@ -64,8 +64,8 @@ std::uint32_t cut_pieces(const descriptor& whole, descriptor* cuts, std::uint32_
 }
 
 // The number of pieces into which a task can be split, by its items and grain. A task that is too
-// big must be split, whatever its grain. Where the grain asks for more pieces of a whole than any
-// taker gains by, larger ones are made: a range may have 2^63 items, and items may take no time.
+// big must be split, whatever its grain. If the grain would make more pieces of a whole than any
+// taker gains from, pieces are larger: a range may have 2^63 items, and items may take no time.
 std::uint32_t scheduler::pieces_possible(std::uint32_t task, bool too_big) noexcept {
   const slot& s = slots_->at(task);
   if (procedure_at(s.procedure).info.dice != nullptr) return pieces_per_dice_max;

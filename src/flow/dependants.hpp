@@ -9,8 +9,8 @@
 //     then the node stays its own           finishes; a flag that is up again fails that
 //   links the node, unlocks
 //
-// The announcement names the generation, and only a live task of that generation accepts it: so no
-// edge hangs on the slot's next task, and a list is empty when its task is complete.
+// The announcement names the generation, and only a live task of that generation accepts it. So no
+// edge can hang on the slot's next task, and a list is empty when its task is complete.
 #ifndef LEVERET_FLOW_DEPENDANTS_HPP
 #define LEVERET_FLOW_DEPENDANTS_HPP
 

@@ -48,7 +48,7 @@ class index_pool {
     for (std::uint32_t i = 0; i < count; ++i) ring_.try_push(first + i);
   }
 
-  // Both look at the ring alone.
+  // Both look only at the ring.
   bool looks_empty() const noexcept { return ring_.looks_empty(); }
   std::uint32_t size() const noexcept { return ring_.size(); }
 

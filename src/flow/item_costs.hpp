@@ -18,8 +18,8 @@ namespace lev {
 
 class item_costs {
  public:
-  // A procedure is known by its id; loops and bulks, which share one procedure, by the address of
-  // their body, or by the procedure that each task calls: the value before the range.
+  // A procedure is known by its id. Loops and bulks share one procedure, and are known by the value
+  // before the range: the address of their body, or the procedure that each task calls.
   static std::uint32_t place_of(procedure_id procedure, const argument* arguments,
                                 unsigned count) noexcept {
     return place_of(procedure, count < 2 ? nullptr : &arguments[count - 2]);
@@ -31,7 +31,7 @@ class item_costs {
     return static_cast<std::uint32_t>(procedure ^ which) & (places - 1);
   }
 
-  // Before the first task, where a piece costs that many times what it costs among threads.
+  // Called before the first task where a piece costs that many times what it costs among threads.
   void set_scale(std::uint64_t times) noexcept {
     LEV_DCHECK(times != 0);
     piece_ns_ = piece_ns * times;
@@ -66,12 +66,12 @@ class item_costs {
     return checked_multiply(mean, items, &units) ? units / units_per_ns : longest_ns;
   }
 
-  // The smallest piece for a task of `items`, to be run by `takers`. Unknown costs, or items that
-  // are long enough alone, leave `pieces_max` pieces each, so that the last ones are short. The
-  // estimate may be wrong for this task: a few pieces each remain, unless they are so short that
-  // they cost more than they may gain, or all of it is shorter than one piece should be. (Short
-  // tasks and long ones may take turns, and a long one that is not cut keeps all but one taker
-  // idle: the peak must say so, too.) Whoever makes a task asks once.
+  // The smallest piece for a task of `items`, to be run by `takers`. If costs are unknown, or items
+  // are long enough alone, each taker gets `pieces_max` pieces, so that the last ones are short.
+  // The estimate may be wrong for this task, so each still gets a few pieces, unless these are so
+  // short that they cost more than they may gain, or the whole task is shorter than one piece
+  // should be. (A long task that is not cut keeps all but one taker idle, and short and long ones
+  // may alternate: so the peak must be short, too.) The caller asks once for each task.
   std::uint64_t grain(std::uint32_t place, std::uint64_t items, std::uint32_t takers) noexcept {
     LEV_DCHECK(place < places && takers != 0);
     const std::uint64_t fine = items / (std::uint64_t{takers} * pieces_max);

@@ -3,11 +3,11 @@
 //
 // A *region* is memory that tasks have named alike, with the task that has written it last and
 // those that have read it since. A program names the same blocks again and again, so the regions of
-// a task are mostly there. They are kept by where they begin, separately for each order of
-// magnitude of their length: so those that may meet some memory lie close together, even if one
-// task uses an array and others a block of it each. Regions that no task has written are kept
-// apart: there may be many that meet, and a task that reads does not look at them. A region that
-// meets no other one is found by its address alone.
+// a task mostly exist. They are kept by their begin, separately for each order of magnitude of
+// their length. So the regions that may meet some memory lie close together, even if one task uses
+// an array and others a block of it each. Regions that no task has written are kept apart, because
+// many of them may meet, and a task that reads does not look at them. A region that meets no other
+// one is found by its address alone.
 //
 //   uses.look_up(arguments, count);   the regions that a task names, and those that they meet
 //   uses.visit_conflicts(visit);      the tasks that it follows
@@ -58,9 +58,9 @@ class memory_uses {
     }
   }
 
-  // add() takes the task that uses what was looked up, and follows all those that conflict with it:
-  // it is forgotten which of them have used what the task's writes cover, as a later task that
-  // conflicts with one of them follows this task, and so that one.
+  // add() takes the task that uses what was looked up, and follows all those that conflict with it.
+  // It forgets which of them have used what the task's writes cover: a later task that conflicts
+  // with one of them follows this task, and so that one.
   void add(std::uint32_t task) noexcept;
 
   // drop() forgets the uses by tasks for which is_gone(task) is true. A region without users is

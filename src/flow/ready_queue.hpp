@@ -3,8 +3,8 @@
 // participant queues all its tasks at one ring, its home, and they are taken there in order of
 // arrival.
 //
-// A taker stays with a ring as long as there are tasks, but not for long, so that no ring is left
-// aside. A thread that submits and helps begins at home.
+// A taker stays with a ring while it has tasks, but not for long, so that no ring is passed over. A
+// thread that submits and helps begins at home.
 //
 // Model test: tests/model/doorbell_model.cpp, with sleepers that look at two rings.
 #ifndef LEVERET_FLOW_READY_QUEUE_HPP

@@ -77,8 +77,8 @@ void scheduler::round(index_cache& cache, pass_report& report) noexcept {
   ++report.passes;
   collect_posted();
   if (tasks_.empty()) return;
-  // While the ready queue has enough, no task moves on, and none need be found that is first. Who
-  // takes from it passes again, before it is empty.
+  // While the ready queue has enough, no task moves on, and the first one need not be found. A
+  // taker runs another pass before the queue is empty.
   if (filter_count_ != 0 && ready_.size() >= ready_target()) return;
   if (filter_count_ != 0) apply_filters(report);
   if (diceable_ != 0) dice(cache, report);
@@ -151,7 +151,7 @@ void scheduler::pop_front() noexcept {
   tasks_.pop_front();
 }
 
-// A filter must permute: sums over the slots' numbers, mixed, tell whether one is lost or doubled.
+// A filter must permute: sums of the mixed slot numbers tell whether one is lost or doubled.
 std::uint64_t scheduler::fingerprint() noexcept {
   std::uint64_t sum = 0;
   for (const waiting_task& t : tasks_)
@@ -218,7 +218,7 @@ void scheduler::dice_front(index_cache& cache, pass_report& report) noexcept {
   pop_front();
   if (result == split_result::indivisible) {
     slot_extra& extra = slots_->extra(task);
-    // By its hook: what is sliced was refused when its smallest piece does not fit.
+    // Its hook decides: a sliced task whose smallest piece does not fit was refused at submit.
     LEV_DCHECK(procedure_at(slots_->at(task).procedure).diceable);
     extra.first_failure.store(static_cast<std::uint32_t>(status::dice_loop), memory_order_relaxed);
     extra.next_failing = report.failed;

@@ -108,7 +108,7 @@ class scheduler {
   bool cut_here(std::uint32_t task, std::uint32_t share, index_cache& cache, pass_report& report,
                 cut_result& p) noexcept;
 
-  // Tasks are cut until so many wait for each taker; 0: none is cut that fits.
+  // Tasks are cut until this many wait for each taker; 0: only tasks that do not fit are cut.
   std::uint32_t threshold() const noexcept { return limits_.threshold; }
 
   void set_filters(const filter* chain, std::size_t count, index_cache& cache,

@@ -2,10 +2,10 @@
 // for itself; the rest are in a ring. The pool's size bounds the tasks in flight, and with them
 // every queue.
 //
-// Spare slots are for tasks that submit when all others are in use, perhaps by queued tasks each of
-// which needs a child's slot before it can give its own back. Last slots are for the tasks of the
-// backlog when all others are in use, perhaps by tickets that nobody collects: each is given back
-// when its task has ended. Tasks with mutexes may take half of them.
+// Spare slots are for tasks that submit when all others are in use: queued tasks may hold these,
+// and each may need a child's slot before it can give its own back. Last slots are for tasks of the
+// backlog when all others are in use: tickets that no thread collects may hold these. Each last
+// slot is given back when its task has ended. Tasks with mutexes may take half of them.
 #ifndef LEVERET_FLOW_SLOT_POOL_HPP
 #define LEVERET_FLOW_SLOT_POOL_HPP
 

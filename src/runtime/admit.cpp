@@ -21,8 +21,8 @@ bool is_dice_gain(const runtime_state& c, const draft& d) noexcept {
   return false;
 }
 
-// The need of the smallest piece that can be cut from a task: one item of what is sliced, and all
-// of the rest. What a dice hook will make of a task is not known: it may fit.
+// What the smallest piece that can be cut from a task needs: one item of each sliced argument, and
+// all of the rest. The pieces of a dice hook are not known: they may fit.
 std::size_t least_bytes(const runtime_state& c, const draft& d) noexcept {
   if (procedure_at(d.procedure).diceable) return 0;
   argument one[argument_count_max];
@@ -105,7 +105,7 @@ std::uint32_t try_take_room(runtime_state& c, participant& self, edge_list& edge
   return task;
 }
 
-// None was found, but one that is given back at this moment counts.
+// None was found, but a slot that is given back at this moment counts.
 static std::uint32_t take_last(runtime_state& c, participant& self, edge_list& edges) noexcept {
   while (!c.task_slots.looks_exhausted() && c.edges.has(self.free_edges, edges.count)) {
     const std::uint32_t task = try_take_room(c, self, edges, false);

@@ -60,8 +60,8 @@ inline void give_edges(runtime_state& c, participant& self, const edge_list& edg
 std::uint32_t try_take_room(runtime_state& c, participant& self, edge_list& edges,
                             bool is_spare) noexcept;
 
-// await_slot() finds a free slot, and edges, when there are none now: by help, by waiting, or not
-// at all. refuse_full() says why not. A host waits until `until_ns`.
+// await_slot() gets a free slot, and edges, when there are none now: by helping or waiting, or it
+// does not. Then refuse_full() says why. A host waits until `until_ns`.
 [[gnu::noinline]] std::uint32_t await_slot(runtime_state& c, participant& self, edge_list& edges,
                                            std::uint64_t until_ns = no_deadline) noexcept;
 bool refuse_full(runtime_state& c, const participant& self, const edge_list& edges,
@@ -91,8 +91,8 @@ inline bool is_closing(runtime_state& c) noexcept {
 }
 
 // count_in() counts a task as submitted, unless close() came between the look in check_open() and
-// here: it must not drain the runtime and miss the task. Here: count, then look at `closing`.
-// There: set `closing`, then look at the counts, with the heavy fence in between that this side
+// here: it must not drain the runtime and miss the task. This side counts, then looks at `closing`.
+// close() sets `closing`, then looks at the counts, with the heavy fence in between that this side
 // lacks.
 inline bool count_in(runtime_state& c, participant& self, std::uint32_t task,
                      refusal* why) noexcept {

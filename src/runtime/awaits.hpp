@@ -23,7 +23,7 @@ struct await_ticket final : awaited {
   participant& self;
 };
 
-// One of the shared wishes that completers and givers of slots check.
+// A wait for one of the shared wishes, which completers and givers of slots check.
 struct await_shared : awaited {
   await_shared(participant& waiter, std::uint32_t what, atomic<std::uint32_t>& how_many) noexcept
       : self(waiter), want(what), wanted(how_many) {}

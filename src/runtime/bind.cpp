@@ -194,11 +194,11 @@ void in_child() noexcept {
 
 }  // namespace
 
-// Whether this thread is below the caller's frame as `p`: it waits, or runs a task, and that has
-// led it back here through another runtime. Then it must be another participant this time, as two
-// flows of control must not share one. The same holds if it waits as the guest of a participant
-// other than the one that runs the caller: a guest has one place to sleep. In virtual time it is no
-// participant: another turn must not begin in this one.
+// Whether this thread is below the caller's frame as `p`: it waits there, or runs a task, which has
+// led it back here through another runtime. Then it must be another participant this time, because
+// two flows of control must not share one. The same holds if it waits as the guest of a participant
+// other than the one that runs the caller, because a guest has one place to sleep. In virtual time
+// it is no participant: another turn must not begin in this one.
 static bool is_below(const runtime_state& c, const participant& p) noexcept {
   const bool is_guest_below = p.guest.waits.load(memory_order_relaxed) != 0 &&
                               p.guest.outer != static_cast<participant*>(current_actor());
@@ -206,9 +206,10 @@ static bool is_below(const runtime_state& c, const participant& p) noexcept {
          p.doing.load(memory_order_relaxed) != activity::elsewhere || c.machine->is_in_worker();
 }
 
-// The first call of a thread, or one after it was in another runtime. A service stays what it is:
-// whoever waits below another runtime's code on its thread must do what nobody else does. There is
-// one flow of control, as no task with a stack of its own runs there (outer_of()).
+// The first call of a thread, or one after it was in another runtime. A service stays the service:
+// a wait below another runtime's code on its thread must go on with the duties that no other thread
+// has. There is one flow of control, because no task with a stack of its own runs there
+// (outer_of()).
 [[gnu::noinline]] static participant* find_binding(runtime_state& c) noexcept {
   if (auto* actor = static_cast<participant*>(current_actor()); actor != nullptr)
     actor->calls_others = true;
@@ -258,8 +259,8 @@ namespace {
 // A guest counts as waiting, though its thread is in another runtime. It sleeps as that one's
 // participant: a token of its own stays there, and says nothing.
 //
-// One that does not sleep yet may have a task at hand, and get no core for long. Only hosts wait
-// for long without sleeping, and workers for config::spin_ns.
+// A participant that does not sleep yet may have a task at hand, and get no core for long. Only
+// hosts wait for long without sleeping; workers do so for config::spin_ns.
 bool waits_for_ever(const participant& p) noexcept {
   const std::uint32_t now = p.doing.load(memory_order_relaxed);
   if (now == activity::elsewhere) {

@@ -1,5 +1,5 @@
-// Bulk submits and loops: many tasks behind one ticket. A bulk is a task for each of its tasks, or
-// one range of indices, whose pieces make their tasks when they run them.
+// Bulk submits and loops: many tasks behind one ticket. Either each task of a bulk has a slot, or
+// the bulk is one range of indices, whose pieces make their tasks when they run them.
 #include "runtime/admit.hpp"
 #include "runtime/made_range.hpp"
 #include "runtime/submit.hpp"
@@ -208,9 +208,9 @@ procedure_id loop_procedure() {
   return id;
 }
 
-// A loop needs no ticket, and other hosts may hold all of them for ever. So its host waits for
-// none: it runs waiting tasks, which give theirs back, as long as there are any. In a task, no wait
-// for a ticket lasts without an end.
+// A loop needs no ticket, and other hosts may hold all of them for ever. So its host does not wait
+// for one: it runs waiting tasks, which give theirs back, while there are any. In a task, every
+// wait for a ticket ends.
 std::uint64_t submit_loop(runtime_state& c, participant* self, const draft& loop, refusal* why) {
   if (self == nullptr || self->running != nullptr || is_guest(c, *self))
     return try_submit(&c, loop, nullptr, false, why);

@@ -22,7 +22,7 @@ class bulk_census {
     bool operator==(const look&) const noexcept = default;
   };
 
-  // What a submitter does before is seen by whoever sees the change: pairs with see().
+  // A thread that sees the change sees what the submitter did before: pairs with see().
   void open() noexcept { add(one_open + one_going_on); }
   void close() noexcept {
     LEV_DCHECK(see().open() != 0 && see().going_on() != 0);

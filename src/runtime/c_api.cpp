@@ -117,7 +117,7 @@ uint64_t bytes_of(size_t element_bytes, size_t count) noexcept {
   return UINT64_MAX - UINT64_MAX % element_bytes;
 }
 
-// An enumeration from C may hold any number, which C++ must not read as one.
+// An enumeration from C may hold any number, which C++ must not read as the enumeration.
 template <class Enumeration>
 int number_of(const Enumeration& e) noexcept {
   static_assert(sizeof e == sizeof(int));

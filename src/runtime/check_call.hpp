@@ -16,7 +16,7 @@ inline bool check_crew(runtime_state& c, const draft& d, const draft_facts& fact
   return !c.asks_crew || c.crew->can_do(d, facts, why);
 }
 
-// The limits that a task has in place of the runtime's settings.
+// Checks the limits that a task asks for in place of the runtime's.
 inline bool check_limits(const runtime_state& c, std::uint64_t task_ns_max,
                          std::uint32_t max_attempts, refusal* why) noexcept {
   if (task_ns_max != 0 && task_ns_max != no_time_limit && !c.crew->has_time_limits()) {

@@ -19,7 +19,7 @@ inline bool may_run_children(const runtime_state& c, const participant& self) no
   return self.running != nullptr && self.nest < c.settings.nest_max;
 }
 
-// False: it is no such child, or has failed, or somebody else asks for its end.
+// False: it is no such child, it has failed, or another thread asks for its end.
 [[gnu::always_inline]] inline bool collect_child(runtime_state& c, participant& self,
                                                  std::uint64_t id) noexcept {
   return may_run_children(c, self) && run_child(c, self, child_of(id), nullptr);

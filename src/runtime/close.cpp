@@ -2,8 +2,8 @@
 // back.
 //
 //   1. `closing` is set: submits are refused, except those of tasks that still run. A submit on its
-//      way has either been counted by now, or finds `closing` set and takes itself back, also where
-//      it waits for a ticket.
+//      way, even one that waits for a ticket, has either been counted by now, or finds `closing`
+//      set and takes itself back.
 //   2. With cancel_waiting, `cancelling` is set: tasks that have not started end with
 //      status::cancelled.
 //   3. Wait until every accepted task is complete. On a time-out the runtime stays as it is:
@@ -35,9 +35,9 @@ void stop_workers(runtime_state& c) noexcept {
   c.is_closed = true;
 }
 
-// Whether the caller, called by exit(), cannot wait for the tasks: one of them has called exit(),
-// or the function that makes them for a bulk, or a filter or a hook has, or another thread is in
-// the middle of a runtime that has one host.
+// Whether the caller, called by exit(), cannot wait for the tasks: exit() was called by one of
+// them, by the function that makes them for a bulk, by a filter or by a hook; or another thread is
+// in the middle of a runtime that has one host.
 bool is_in_use(runtime_state& c) noexcept {
   if (hook_call::is_here()) return true;
   const participant* self = here(c);
@@ -51,7 +51,8 @@ outcome take_failure(runtime_state& c) noexcept {
 }
 
 // Exceptions that are kept may own tickets of this runtime, or call it when they are destroyed. So
-// they go while calls are still answered. A ticket that goes with one may leave a failure in turn.
+// they are destroyed while calls are still answered. A ticket that is released with one may leave
+// another failure.
 void drop_exceptions(runtime_state& c) noexcept {
   LEV_ASSERT(c.is_closed);
   for (std::uint32_t i = 0; i < c.task_slots.count(); ++i) {

@@ -100,7 +100,7 @@ argument rows_of(const argument& a, std::uint64_t count) noexcept {
   return all;
 }
 
-// Checks how its tasks affect each other: here, as no single one of them shows it.
+// Checks how the tasks of the bulk affect each other, which no single one of them shows.
 bool check_rows(const draft& all, std::size_t count, refusal* why) noexcept {
   argument rows[argument_count_max];
   for (unsigned i = 0; i < all.argument_count; ++i) {
@@ -122,8 +122,8 @@ void append_column(const argument& a, std::uint32_t count, argument& to) noexcep
       static_cast<std::uint8_t>((a.flags & ~argument_each) | argument_sliced | argument_rows);
 }
 
-// Written and read by submits: by procedure, that of the last bulk of its tasks, so that it need
-// not be looked up by its name; 0: there was none. Published after its entry in the table.
+// Written and read by submits. For each procedure, the bulk procedure of its last bulk, so that it
+// need not be looked up by name; 0: there was none. Published after its entry in the table.
 constinit atomic<procedure_id> last_bulks[procedure_count_max + 1] = {};
 
 bool has_kinds_of(procedure_id id, const descriptor& d) noexcept {

@@ -85,13 +85,14 @@ participant* actor_here() noexcept {
   return static_cast<participant*>(current_actor());
 }
 
-// The participant that runs the task of another runtime that this thread is in, with contexts to go
-// on in; null: the wait is like any other. Null, too, where virtual time passes only during waits,
-// and where tasks run in other processes: then none of this runtime comes on top. Callbacks do: one
-// of those is in the task in whose wait it is called; and what the thread calls below such a one
-// leaves further ones to others, or they would pile up on the thread's stacks.
+// The participant of another runtime that runs the task in which this thread is, with contexts to
+// go on in; null: the wait is like any other. It is null, too, where virtual time passes only
+// during waits, and where tasks run in other processes: then no task of this runtime comes on top.
+// Callbacks do: a callback is in the task in whose wait it is called. Calls below such a callback
+// leave further callbacks to other threads, because these would pile up on this thread's stacks.
 //
-// Also the service of other worker processes, in a callback: nobody else hears of their deaths.
+// This holds for the service of other worker processes in a callback, too: no other thread hears of
+// their deaths.
 participant* outer_of(const runtime_state& c, const participant& self,
                       participant* actor) noexcept {
   if (c.caps.virtual_time) return nullptr;

@@ -1,6 +1,6 @@
-// lenders: who holds tickets that nobody will ask for by number, and gives back those of complete
-// tasks when a submitter finds none free. Scopes of ordered tasks are lenders: they collect in
-// their own calls, and while they stand still nobody else would.
+// lenders: holders of tickets that no caller will ask for by number. They give back those of
+// complete tasks when a submitter finds none free. Scopes of ordered tasks are lenders: they
+// collect in their own calls, and while a scope is in no call no other thread would.
 #ifndef LEVERET_RUNTIME_LENDERS_HPP
 #define LEVERET_RUNTIME_LENDERS_HPP
 
@@ -12,8 +12,8 @@
 namespace lev::detail {
 
 struct lender {
-  // give_back() returns how many tickets it has given back; 0, too, while its owner is in a call,
-  // who then does this himself. Any thread.
+  // give_back() returns how many tickets it has given back; 0, too, while the lender's owner is in
+  // a call, which then collects. Any thread.
   virtual std::size_t give_back() noexcept = 0;
 
  protected:

@@ -1,6 +1,6 @@
 // made_range: a bulk whose tasks a function makes, or a piece of it, in the thread that runs it.
 //
-//     1. The first task is made. If it declares memory, the piece looks ahead.
+//   1. The first task is made. If it declares memory, the piece looks ahead.
 //   2. For each index: tasks up to `reach` further on are made, and their memory is prefetched;
 //      then the task runs in place if it is plain, otherwise as a task of its own.
 //   3. A failure is counted, and the first failure names its index.
@@ -110,8 +110,8 @@ class made_range {
     for (std::uint32_t i = 0; i < places; ++i) ::new (&places_[i].task) descriptor();
     place_of(all_.begin) = first;
   }
-  // A task that cannot be made is reported when its turn comes, after those before it; until then
-  // none behind it is made.
+  // A task that cannot be made is reported when its turn comes; until then no task behind it is
+  // made.
   descriptor& make_next() noexcept {
     const std::uint64_t i = made_++;
     descriptor& d = place_of(i);

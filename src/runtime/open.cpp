@@ -181,7 +181,7 @@ void open_shared(runtime_state& c) {
   LEV_ASSERT(cells == cells_end);
 }
 
-// Whatever is in caches, a submit finds as many edges as it may name.
+// A submit finds as many edges as it may name, however many are in caches.
 constexpr std::uint32_t edges_of_submit = options::after_max;
 
 // All caches together hold at most half of `there`, so that one participant cannot starve another.
@@ -302,8 +302,8 @@ class announced {
 
 runtime_state* open(const config& given) try {
   asymmetric_fences();  // decided here, not by a worker in the middle of a fork()
-  // A static object of a program that was started again as a zygote. It is opened, as its user
-  // expects, but takes nothing: workers of its own would start it again.
+  // This is a static object of a program that was started again as a zygote. It is opened, as its
+  // user expects, but has no workers: they would start the program again.
   if (role() == process_role::starting) {
     std::unique_ptr<runtime_state> absent = make_state(given);
     absent->why_absent = absent_in_zygote;

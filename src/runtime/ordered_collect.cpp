@@ -85,8 +85,8 @@ std::size_t ordered::state::collect_complete(who caller) noexcept {
   return before_it - under_way;
 }
 
-// Both are for the owner, who lets others collect meanwhile. A code that consumes no ticket: it
-// still has one.
+// Both are for the owner, which lets others collect meanwhile. After a code that consumes no
+// ticket, the task still has its ticket.
 outcome ordered::state::wait_for(member& m, std::int64_t timeout_ns) noexcept {
   LEV_DCHECK(busy.is_held());
   const std::uint64_t ticket = m.ticket;
@@ -133,8 +133,8 @@ void ordered::state::wait_for_some() {
 }
 
 // Tasks mostly end in order, and a waiter that sleeps until the last has ended is woken once. But
-// all others would then be collected when the workers have nothing left to do: so of many it is one
-// that comes shortly before the last.
+// it would then collect all others when the workers have nothing left to do; so of many tasks it
+// waits for one shortly before the last.
 std::uint32_t ordered::state::next_awaited() const noexcept {
   std::uint64_t first = submitted;
   std::uint64_t last = 0;

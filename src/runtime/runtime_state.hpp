@@ -72,8 +72,8 @@ inline bool is_absent(runtime_state& c) noexcept {
 // does_anybody_work() tells whether any participant of any runtime of this process, except `but`,
 // runs something or may do so by itself; and how many tasks have ended in all of them.
 bool does_anybody_work(const participant& but, std::uint64_t* completed) noexcept;
-// does_anybody_run() is the same for those that run something now: threads in their own programs,
-// and time-outs, do not count.
+// does_anybody_run() tells whether one runs something now: threads in their own programs, and
+// time-outs, do not count.
 bool does_anybody_run(const participant& but, std::uint64_t* completed) noexcept;
 
 // closer() returns the participant that is kept for close() when all others are bound.

@@ -22,8 +22,8 @@ class set_timeout {
     }
     return remaining_ns();
   }
-  // From now on a wait only polls. Not before it has waited once, however short the time: a task's
-  // wait lets others run, and a poll does not.
+  // From now on a wait only polls. end() is not called before one wait, however short the time: a
+  // task's wait lets others run, and a poll does not.
   void end() noexcept { ns_ = 0; }
 
  private:

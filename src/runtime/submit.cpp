@@ -55,10 +55,10 @@ namespace {
 
 // Sends the task to a worker that polls for it. False: there is none. A sleeping worker takes long
 // to wake, and a letter is for it alone: then the ready queue is better, where a waiting host finds
-// the task itself. Nor is a letter for a host that is ahead of the workers with tasks of which it
-// awaits none yet: it would cost each task a round trip between the cores, where workers take
-// several tasks at once from the queue. (1,024 tasks, then a wait for all, on distant cores: 210 ns
-// a task by letters, 145 by the queue.)
+// the task itself. Nor does a host send letters while it is ahead of the workers with tasks for
+// which it does not wait yet: each would cost a round trip between the cores, and from the queue
+// workers take several tasks at once. (1,024 tasks, then a wait for all, on distant cores: 210 ns a
+// task by letters, 145 by the queue.)
 inline bool try_direct(runtime_state& c, participant& self, std::uint32_t task,
                        const draft& d) noexcept {
   if (self.tickets_ahead++ >= c.mailboxes) return false;
@@ -154,12 +154,12 @@ inline bool is_free_host(const runtime_state& c, const participant& self) noexce
          self.notice_count == 0 && !has_company(self);
 }
 
-// A host that is ahead by all tickets runs the task itself, before those in the queue: they would
-// cost transfers of the lines that the workers are busy with. It needs no ticket, as nobody can
-// wait for it, but a slot for the time that it runs: a spare one. The next ones run at once, too,
-// before it looks for a ticket again, in lines that the workers write: fewer than leave each worker
-// without a task, and none while one has none. 0: it must be queued after all, or wait for a slot
-// that is given back at this moment: perhaps the host is ahead of nobody.
+// A host that is ahead by all tickets runs the task itself, before those in the queue: these would
+// cost transfers of the lines that the workers are busy with. The task needs no ticket, because no
+// thread can wait for it, but a slot while it runs: a spare one. The host runs the next posts at
+// once, too, before it looks for a ticket again, because that look reads lines that the workers
+// write. It runs fewer than would leave a worker without a task, and none while one has none. 0:
+// the task must be queued after all, or wait for a slot that is given back at this moment.
 constexpr std::uint32_t at_once_max = 8;
 [[gnu::noinline]] std::uint64_t run_at_once(runtime_state& c, participant& self,
                                             const draft& d) noexcept {
@@ -172,7 +172,8 @@ constexpr std::uint32_t at_once_max = 8;
   const bool is_ahead = left != 0 || c.task_slots.looks_exhausted();
   if (!is_ahead) return 0;
   std::uint32_t task = c.task_slots.try_take_spare();
-  // One that another poster is just giving back is there: nobody would wake who waits for it.
+  // A spare slot that another poster is just giving back counts as there: no thread would wake a
+  // waiter for it.
   while (task == no_slot && c.task_slots.has_spare() && c.task_slots.looks_exhausted()) {
     real_env::pause();
     task = c.task_slots.try_take_spare();
@@ -209,7 +210,7 @@ constexpr std::uint32_t at_once_max = 8;
   return task;
 }
 
-// Sends off what open_plainly() has opened. 0: it was nothing.
+// Sends off the task that open_plainly() has opened. 0: there is none.
 [[gnu::always_inline]] inline std::uint64_t send_plainly(runtime_state& c, participant& self,
                                                          const draft& d, std::uint32_t task,
                                                          bool detached) noexcept {
@@ -220,7 +221,7 @@ constexpr std::uint32_t at_once_max = 8;
   return id;
 }
 
-// The straight path. 0: the task is not one for it, and nothing was done.
+// The straight path. 0: the task must take the long path, and nothing was done.
 [[gnu::always_inline]] inline std::uint64_t submit_plainly(runtime_state& c, participant* self,
                                                            const draft& d, bool detached,
                                                            std::uint64_t plain_kinds = 0) noexcept {
@@ -233,7 +234,8 @@ constexpr std::uint32_t at_once_max = 8;
   return send_plainly(c, *self, d, task, detached);
 }
 
-// The same for a crew that is asked what it can do, and whose tasks may have memory to be copied.
+// The straight path of a crew that must be asked what it can do, and whose tasks may have memory to
+// be copied.
 [[gnu::noinline]] std::uint64_t submit_elsewhere(runtime_state& c, participant* self,
                                                  const draft& d, bool detached) noexcept {
   const procedure_entry* p = find_procedure(d.procedure);
@@ -256,9 +258,9 @@ constexpr std::uint32_t at_once_max = 8;
 // Instead of a ticket, for a task that has no slot yet.
 constexpr std::uint64_t put_off_id = ~std::uint64_t{0};
 
-// Above so many tasks in the backlog as there are tickets a task waits after all, lest it fill the
-// memory while others could run: as long as its participant has another context to go on in. Where
-// that was in vain, the others wait for the task itself, and it may go on to twice as many.
+// When the backlog has as many tasks as there are tickets, a task that posts waits after all, while
+// its participant has another context to go on in: it would fill the memory while others could run.
+// If that wait was in vain, the others wait for the task itself, and it may post twice as many.
 inline bool is_backlog_short(const runtime_state& c, participant& self,
                              const participant& poster) noexcept {
   const bool has_context = poster.held == nullptr || poster.held->free != nullptr;
@@ -298,8 +300,8 @@ struct admission {
            check_locks(c, o.locks_, o.lock_count_, why) &&
            check_limits(c, o.task_ns_max_, o.max_attempts_, why);
   }
-  // A task that posts tasks need not wait for their slots: they may lie in the backlog until there
-  // are some. If it waited, and all others that run did so, too, none would ever come.
+  // A task that posts tasks need not wait for their slots: the posted tasks may lie in the backlog
+  // until there are some. If all tasks that run waited for slots, none would ever come.
   static bool fits_backlog(const runtime_state& c, const options* o) noexcept {
     return c.has_contexts && c.settings.full != when_full::fail &&
            (o == nullptr || o->after_count_ == 0);
@@ -402,7 +404,7 @@ std::uint64_t submit_within(runtime_state* c, const draft& d, const options* o, 
   participant* const self = here(*c);
   const std::uint64_t id = admission::admit(*c, self, d, o, false, why, true, until_ns);
   if (id != 0 || why->code != status::would_block || self == nullptr) return id;
-  // Only a host's wait ends by the time, and only one that is not in vain.
+  // Only the wait of a host ends when its time is over, unless it is in vain.
   const bool has_time_limit = c->settings.full != when_full::fail && self->running == nullptr &&
                               !is_guest(*c, *self) && c->machine->now_ns() >= until_ns &&
                               !is_held_by_caller(*c, *self);
@@ -435,7 +437,7 @@ std::uint64_t submit_at_once(runtime_state* c, const draft& d) noexcept {
   return submit_plainly(*c, here(*c), d, false);
 }
 
-// Throws, so that the submit that is accepted has no room for a message.
+// This throws, so that an accepted submit needs no room for a message.
 [[gnu::noinline]] static std::uint64_t submit_any(runtime_state& c, participant* self,
                                                   const draft& d, const options* o, bool detached) {
   refusal why;

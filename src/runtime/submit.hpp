@@ -13,8 +13,8 @@ namespace lev::detail {
 std::uint64_t submit_now(runtime_state* c, const draft& d, const options* o, refusal* why) noexcept;
 
 // submit_behind() is the straight path for a task behind others whose tickets the caller holds. The
-// caller has found the task plain (task/plain.hpp). 0: it must go another way, or there is no
-// ticket or edge free, and nothing was done.
+// caller has found the task plain (task/plain.hpp). 0: nothing was done, because the task must take
+// the long path, or no ticket or edge is free.
 std::uint64_t submit_behind(runtime_state& c, const draft& d,
                             std::span<const std::uint64_t> after) noexcept;
 

@@ -69,7 +69,7 @@ status check_wait(std::int64_t timeout_ns, wait_policy how) noexcept {
 // Whether the caller may wait at all for a task that is not done.
 status check_waiter(const runtime_state& c, const participant* self) noexcept {
   if (self == nullptr) return status::would_block;
-  // A task that waits is set aside where it is too deep, if there is another context to go on in.
+  // A task that waits too deep on its stack is set aside if there is another context to go on in.
   const bool has_context =
       self->staying == 0 && (self->held == nullptr || self->held->free != nullptr);
   const bool is_too_deep = self->nest >= c.settings.nest_max && !has_context;
@@ -341,7 +341,7 @@ static wait_policy idle_policy(const runtime_state& c) noexcept {
   return c.settings.wait == wait_policy::help ? wait_policy::park : c.settings.wait;
 }
 
-// Nobody is woken when a task of a lender is complete: the waiter looks again and again.
+// No thread is woken when a task of a lender is complete, so the waiter looks again and again.
 void wait_space(runtime_state& c, participant& self, bool helps, std::uint32_t edges,
                 std::uint64_t until_ns) noexcept {
   constexpr std::int64_t look_ns = 1'000'000;
@@ -431,8 +431,8 @@ outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns,
   detail::set_timeout timeout(timeout_ns);
   bool is_late = false;
   const bool is_good = detail::check_wait(timeout_ns, how) == status::ok;
-  // From the last one on: tasks mostly end in order, and a waiter that sleeps until the last has
-  // ended is woken once, not for each (a wake-up costs the worker as much as a task of 10 us).
+  // It begins with the last one: tasks mostly end in order, and a waiter that sleeps until the last
+  // has ended is woken once, not for each (a wake-up costs the worker as much as a task of 10 us).
   detail::runtime_state* home = nullptr;
   participant* self = nullptr;
   for (std::size_t i = count; i-- > 0;) {

@@ -1,5 +1,5 @@
 // plain: most tasks have only values, results and rows of memory that share no byte. A few
-// comparisons with a note of their procedure tell them from all others, which validate() checks.
+// comparisons with what is noted at their procedure recognise them; validate() checks all others.
 #ifndef LEVERET_TASK_PLAIN_HPP
 #define LEVERET_TASK_PLAIN_HPP
 

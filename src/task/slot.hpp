@@ -5,7 +5,7 @@
 // one with three, which are read where they lie, two that travel together:
 //   slot        128 bytes  state word, fixed part, the first three arguments
 //   slot_tail   the other 15 arguments
-//     slot_extra  fields that only some tasks need: waiting for others, being waited for, failing,
+//   slot_extra  fields that only some tasks need: waiting for others, being waited for, failing,
 //               mutexes, pieces
 //
 // task_state.hpp has the state word, and the owner of the slot in each state.
@@ -105,20 +105,20 @@ struct alignas(line_pair_bytes) slot_extra {
   std::uint8_t locks_held = 0;
   std::uint32_t lock_next = no_slot;     // next in a mutex's queue
   std::uint32_t next_failing = no_slot;  // next of those that fail without having run
-  // The index at which a failed piece of columns has stopped (worker/columns.hpp); no_index: at
-  // none. Only its participant uses it.
+  // The index at which a failed piece of columns has stopped (worker/columns.hpp); no_index: it has
+  // not. Only its participant uses it.
   std::uint32_t stopped_at = no_index;
   // How often the task's worker process died in it, and how often it died when the task was next,
-  // for the generation `attempts_of` of the slot. For who has the task: the service, the holder of
-  // its line's turn, the scheduler's pass that cuts it.
+  // for the generation `attempts_of` of the slot. Only the task's holder uses them: the service,
+  // the holder of its line's turn, the pass that cuts it.
   std::uint32_t attempts = 0;
   std::uint32_t suspected = 0;
   std::uint32_t attempts_of = 0;
   // For the same generation: how many items of the task are done and no longer in its slot
   // (remote/strip.hpp).
   std::uint64_t items_gone = 0;
-  // The limits that the submit asked for, for the generation `limits_of` of the slot; 0: as the
-  // runtime's settings say.
+  // The limits that the submit asked for, for the generation `limits_of` of the slot; 0: the
+  // runtime's.
   std::uint32_t limits_of = 0;
   std::uint32_t max_attempts = 0;
   std::uint64_t task_ns_max = 0;

@@ -8,8 +8,8 @@
 //   done     the outcome and the outputs are there  owner: the holder of the ticket
 //   taken    the ticket is being collected          owner: the collector
 //
-// While a task is live, its outcome field is ok, or cancelled once that was requested; its highest
-// bit says that the task is to end even if it runs.
+// While a task is live, its outcome field is ok, or cancelled once that was requested. The field's
+// highest bit says that the task must end even if it runs.
 //
 // Waiters, releases, callbacks, cancellations and dependants announce themselves by flags while the
 // slot is live. The completer moves live -> done by a compare-exchange on a value it has seen and
@@ -52,8 +52,8 @@ struct state_bits {
     return static_cast<std::uint32_t>(w >> 32);
   }
   static constexpr std::uint64_t phase(std::uint64_t w) noexcept { return w & phase_mask; }
-  // Whether the task is live and somebody holds its ticket. Of one that was posted, or whose ticket
-  // was released, a caller can only have guessed the number, or kept it.
+  // Whether the task is live and its ticket is held. The number of a task that was posted, or whose
+  // ticket was released, can only be a guess, or left over.
   static constexpr bool is_pending(std::uint64_t w) noexcept {
     return (w & (phase_mask | released)) == live;
   }
@@ -104,7 +104,7 @@ class task_state {
     return bits::phase(w) == bits::done ? bits::outcome(w) : status::stale_ticket;
   }
 
-  // is_pending() is one comparison, for those who have seen that the task is in a queue.
+  // is_pending() is one comparison, for callers that have seen that the task is in a queue.
   bool is_pending(std::uint32_t generation) const noexcept {
     constexpr std::uint64_t looked_at =
         ~std::uint64_t{0} << 32 | std::uint64_t{bits::phase_mask} | std::uint64_t{bits::released};

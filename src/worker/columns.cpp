@@ -23,7 +23,7 @@ struct stepper {
   std::uint16_t value_bytes;  // 0: it is memory
 };
 
-// The rows of a later task with gaps between them, which the core does not fetch by itself.
+// Prefetches the rows of a later task. With gaps between them the core does not do so by itself.
 struct rows_ahead {
   data_hint next;
   std::int64_t steps[data_hint::places_max];
@@ -218,7 +218,7 @@ int run_columns(const call& c) {
   return 0;
 }
 
-// As if each were a task of its own.
+// The costs are those of as many single tasks.
 std::uint64_t cost_of_columns(const descriptor& piece) {
   constexpr std::uint64_t unit_cost = 1000;  // as for any task
   const std::uint64_t items = task_items(piece);

@@ -5,9 +5,9 @@
 //   the bulk's procedure     takes the arguments of the procedure, each a column (rows of memory,
 //                            one a task) or the same for all; then each_task; then the range
 //   run_columns              its body: steps through the columns and calls the procedure
-//   stopped_range thrown by the body at a task that fails: at which index go_on_behind tasks before
-//   it are written back; those behind it go on as a
-//                            task of its own, in the same slot
+//   stopped_range            what the body throws at a task that fails: the task's index
+//   go_on_behind             the tasks behind it go on as a task of their own, in the same slot;
+//                            those before it have been written back
 //
 // So a task that fails costs one more turn, keeps no other from running, and its outputs are not
 // written back. A worker process tells which index it begins: after its death the same is done.

@@ -21,8 +21,8 @@ void tell_late(engine& e, participant& self) noexcept {
 }
 
 // While one end is told, tasks that it makes ready are not sent off, and tasks that fail with it
-// not told: both may run the callback of another task, which may wait for news that this end has
-// still to tell. They are put aside, for the outermost caller.
+// are not told. Both might run the callback of another task, which may wait for news that this end
+// has still to tell. They are put aside for the outermost caller.
 class telling {
  public:
   telling(engine& e, participant& self) noexcept
@@ -101,10 +101,10 @@ void wake_waiters(engine& e, std::uint64_t seen) noexcept {
 }
 
 // A callback, or a coroutine that is resumed, is the tail of a task, and so is the end of an
-// exception that nobody will see. It may take as long, so nothing waits behind it: no letter, no
-// notices of pieces, no task whose outputs have been written. And it may submit and wait as a task
-// does: then it is one, except for the slot. Tasks that are still to be failed here are failed when
-// it waits: not before, or a long chain of tasks with callbacks would take as much stack.
+// exception that no caller will see. It may take long, so nothing waits behind it: no letter, no
+// notices of pieces, no task whose outputs have been written. It may submit and wait as a task
+// does; then it is a task, except for the slot. Tasks that must still be failed here are failed
+// when it waits, not before: a long chain of tasks with callbacks would take as much stack.
 void run_tail(engine& e, participant& self, const served& s) noexcept {
   stop_polling(e, self);
   drain(e, self);
@@ -134,8 +134,8 @@ void run_tail(engine& e, participant& self, const served& s) noexcept {
   run_tail(e, self, s);
 }
 
-// The slot's own line is first touched by try_finish(): on the direct path it is the submitter's,
-// and one transfer is enough.
+// try_finish() is the first to touch the slot's own line: on the direct path that line is the
+// submitter's, and one transfer is enough.
 void finish(engine& e, participant& self, const ending& how) noexcept {
   const std::uint32_t task = how.task;
   std::uint64_t seen = how.seen;

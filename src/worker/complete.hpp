@@ -11,7 +11,7 @@ namespace lev {
 void complete_any(engine& e, participant& self, const ending& how) noexcept;
 
 // try_complete_plainly() ends a task that succeeded and has nothing to notify, as most; it calls no
-// user code. False: it is for complete_any(), with `seen` as it is now.
+// user code. False: complete_any() must end it; `seen` is the word as it is now.
 inline bool try_complete_plainly(engine& e, participant& self, ending& how) noexcept {
   constexpr std::uint8_t rare = task_has_locks | task_is_piece | task_is_join;
   task_state<>& state = e.task_slots.at(how.task).state;
@@ -28,8 +28,8 @@ inline bool try_complete_plainly(engine& e, participant& self, ending& how) noex
   return true;
 }
 
-// try_complete_collected() is the same for a task whose ticket, of that generation, the caller
-// holds and would collect next: both at once. False: it is for complete().
+// try_complete_collected() also consumes the task's ticket, of that generation, which the caller
+// holds. False: complete() must end it.
 inline bool try_complete_collected(engine& e, participant& self, ending& how,
                                    std::uint32_t generation) noexcept {
   task_state<>& state = e.task_slots.at(how.task).state;
@@ -73,9 +73,9 @@ void serve_dependants(engine& e, participant& self, std::uint32_t list, status o
 // take_outcome() returns the details of a failed task's outcome; the first caller takes them.
 outcome take_outcome(engine& e, std::uint32_t task, status result) noexcept;
 
-// keep_failure() keeps a failure that no ticket will report, for wait_for_completion(), and
-// fail_unclaimed() does so for a task. Both return the exception, if another one was kept before:
-// its destructor may use the runtime, so it goes where the caller has nothing half done.
+// keep_failure() keeps a failure that no ticket will report for wait_for_completion();
+// fail_unclaimed() does so for a task. If one was kept before, both return the new exception: its
+// destructor may use the runtime, so the caller destroys it when it has nothing half done.
 std::exception_ptr keep_failure(engine& e, outcome how) noexcept;
 std::exception_ptr fail_unclaimed(engine& e, std::uint32_t task, status result) noexcept;
 
@@ -86,8 +86,8 @@ void call_back(engine& e, void (*run)(void*), void* context) noexcept;
 // open, and that wait for these.
 bool is_quiescent(engine& e, std::uint32_t open_joins = 0) noexcept;
 
-// tell_barrier() wakes those that wait for quiescence, if there is, whatever joins are open. After
-// completing tasks, before idling or leaving.
+// tell_barrier() wakes waiters for quiescence if the runtime is quiescent but for open joins.
+// Called after completing tasks, before idling or leaving.
 void tell_barrier(engine& e) noexcept;
 
 }  // namespace lev

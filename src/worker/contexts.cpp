@@ -20,7 +20,7 @@ constexpr std::uint32_t first_task_tag = 64;
 static_assert(ahead_max + contexts_max <= first_task_tag);  // a frame's number is its tag
 static_assert(task_tags <= 32);                             // bits of transfer_set::pending
 
-// Into the ring, with the next turn.
+// Puts a context into the ring, with the next turn.
 void enter_ring(contexts& c, held_context& h) noexcept {
   LEV_DCHECK(&h != c.current && h.owner == &c && c.live < contexts_max);
   h.next = c.current->next;
@@ -37,7 +37,7 @@ void adopt_own_stack(contexts& c) noexcept {
   prepare_for_overflow();
 }
 
-// Out of the ring; returns the context that has the next turn.
+// Takes a context out of the ring; returns the one that has the next turn.
 held_context& unlink(contexts& c, held_context& h) noexcept {
   LEV_DCHECK(c.live > 1);
   held_context* before = &h;
@@ -89,8 +89,8 @@ void run_context(void* argument) {
   }
 }
 
-// Those that were in use before come first. If there is no memory for another stack, there are no
-// more contexts from then on: a waiter that counted on one would wait for ever.
+// Contexts that were in use before come first. If there is no memory for another stack, no more
+// contexts are opened from then on: a waiter that counted on one would wait for ever.
 held_context* take_free(contexts& c) noexcept {
   held_context* h = c.free;
   if (h == nullptr) return nullptr;
@@ -147,10 +147,10 @@ bool has_first_company(const contexts& c) noexcept {
   return false;
 }
 
-// Notices tasks that nobody takes. The other participants may have no context left for them, and
-// what the company of a leaving host polls for, or waits for in another runtime, may need any of
-// them. What the host takes then is company, too, and may need others: but that is rare, and it
-// is to leave.
+// Notices tasks that nobody takes. The other participants may have no context left for them. The
+// company of a leaving host may poll, or wait in another runtime, for what needs any of them. A
+// task that the host takes then is company, too, and may need others; but that is rare, and the
+// host must leave.
 class untaken {
  public:
   // Whether some are queued, none has ended for long, and none was taken here.

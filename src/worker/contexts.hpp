@@ -10,10 +10,10 @@
 //             there (wait_in_task.cpp)
 //   free      it has nothing to do; its stack is kept
 //
-// give_way() hands the turn to the next in the ring. If there is less company than the limit and
-// work in the queues, it first starts another context, which takes tasks like a worker, until there
-// are none. The ring is never empty: when its last context leaves, a waiting one comes back and
-// idles for all.
+// give_way() hands the turn to the next context in the ring. If the ring has fewer contexts than
+// the limit, and there is work in the queues, it first starts another one, which takes tasks like a
+// worker until there are none. The ring is never empty: when its last context leaves, a waiting one
+// comes back and idles for all.
 //
 // All of this belongs to the thread that runs the participant; nothing is shared.
 #ifndef LEVERET_WORKER_CONTEXTS_HPP
@@ -79,7 +79,7 @@ struct contexts {
   bool virtual_time = false;
   std::uint32_t yields = 0;     // yield(), ever
   std::uint32_t far_turns = 0;  // turns that found no task near
-  // `limit` was chosen for these: the size of a get(), and that of its memory.
+  // `limit` was chosen for these sizes: of a get(), and of its memory.
   std::size_t chosen_bytes = 0;
   std::size_t chosen_from_bytes = 0;
   held_context* free = nullptr;
@@ -139,8 +139,8 @@ void pay_switch(contexts& c) noexcept;
 void start_company(contexts& c) noexcept;
 // start_tasks() starts a context that takes tasks; false when there is none.
 bool start_tasks(contexts& c) noexcept;
-// tell_ends_aside() is for a task that polls, or waits: ends here are told on another stack, as a
-// callback may wait for this task. If no context is left, they are told on this one.
+// tell_ends_aside() is for a task that polls or waits: it tells ends on another stack, because a
+// callback may wait for this task. If no context is left, it tells them on this stack.
 void tell_ends_aside(contexts& c) noexcept;
 
 // wake_waiters() puts contexts whose wait is over into the ring.

@@ -21,8 +21,8 @@ class crew {
   crew(const crew&) = delete;
   crew& operator=(const crew&) = delete;
 
-  // plan() decides the numbers of the engine that depend on the crew, before its memory is
-  // reserved; open() follows when it is, before the machine starts. False: machine::why_not().
+  // plan() decides the engine's numbers that depend on the crew, before the engine's memory is
+  // reserved. open() comes afterwards, before the machine starts. False: machine::why_not().
   virtual void plan();
   virtual bool open();
 
@@ -47,28 +47,28 @@ class crew {
   // Only the other crew implements these. can_do() is asked for each task if engine::asks_crew is
   // set.
   virtual bool can_do(const detail::draft&, const draft_facts&, refusal*) noexcept { return true; }
-  // can_do_plainly() is the same of a plain task (task/plain.hpp), without the reason.
+  // can_do_plainly() asks the same for a plain task (task/plain.hpp), without the reason.
   virtual bool can_do_plainly(procedure_id) noexcept { return true; }
   virtual bool can_do_closures() const noexcept { return true; }
-  // limit() keeps a task's own limits in place of the runtime's settings; want_ends() makes workers
-  // tell ends at once from now on: a submitter asked for a callback, a dependency or a mutex, and
-  // may not be in the runtime when it is due.
+  // limit() keeps a task's own limits in place of the runtime's settings. want_ends() makes workers
+  // tell ends at once from now on: a submitter has asked for a callback, a dependency or a mutex,
+  // and may not be in the runtime when the end comes.
   virtual bool has_time_limits() const noexcept { return false; }
   virtual void limit(std::uint32_t, std::uint64_t, std::uint32_t) noexcept {}
   virtual void want_ends() noexcept {}
-  // recall() takes back tasks that are to be cancelled, and were not begun, from where they wait
-  // for their worker. end_running() ends running tasks that are to end, or all; false: that is not
+  // recall() takes back tasks that must be cancelled and were not begun from where they wait for
+  // their worker. end_running() ends running tasks that must end, or all; false: that is not
   // possible.
   virtual bool holds_tasks() const noexcept { return false; }
   virtual void recall(participant&) noexcept {}
   virtual bool end_running(bool) noexcept { return false; }
-  // is_service() tells whether `p` has duties of which no other participant relieves it, so that it
-  // goes on with them wherever a callback has brought its thread. is_under_way(): there are tasks
-  // of which it may hear.
+  // is_service() tells whether `p` has duties that no other participant takes over, so that it goes
+  // on with them wherever a callback has brought its thread. is_under_way(): tasks are under way
+  // whose ends it may hear of.
   virtual bool is_service(const participant&) const noexcept { return false; }
   virtual bool is_under_way() const noexcept { return false; }
-  // pause_watch() says that `p`, which may look for ends in a wait, does not do so for a while: its
-  // callback waits elsewhere. resume_watch(): it does again; if pause_watch() was true.
+  // pause_watch() says that `p` stops watching for ends while its callback waits elsewhere; true:
+  // it was a watcher. Then resume_watch() says that it watches again.
   virtual bool pause_watch(const participant&) noexcept { return false; }
   virtual void resume_watch(const participant&) noexcept {}
 

@@ -20,7 +20,7 @@ namespace lev {
 
 class crew;
 
-// The core lists; cores whose numbers are further apart than there are lists share them.
+// The core lists. Cores whose numbers differ by a multiple of the number of lists share one.
 class core_lists {
  public:
   void open(std::uint32_t hosts) noexcept {
@@ -52,8 +52,8 @@ struct engine {
   std::uint32_t first_actor = 0;  // of the participants that the machine runs
   std::uint32_t first_host = 0;   // of the participants that host threads are bound to
   bool has_heavy_fence = false;   // see sync/fence.hpp
-  // Tasks run in this process, with their memory in place, and in real time: a plain one may take
-  // the straight path, which checks for filters and traces, as these come and go.
+  // Tasks run in this process, with their memory in place, in real time: so a plain one may take
+  // the straight path. That path checks for filters and traces, which come and go.
   bool is_straight = false;
   std::uint32_t turns_per_look = 1;  // idle polling: turns between looks at the shared queues
   std::uint64_t id = 0;              // unique in the process
@@ -102,8 +102,8 @@ struct engine {
   // Written by tasks that wait in another runtime, read by those that ask whether anything goes on
   // here: how many. Publishes nothing.
   atomic<std::uint32_t> guests_waiting{0};
-  // Whether any participant but `but`, of any runtime, runs something, or may go on by itself, and
-  // how many tasks have ended in all of them. For those who wait beside such tasks. Null until the
+  // Whether any participant but `but`, of any runtime, runs something or may go on by itself, and
+  // how many tasks have ended in all of them. Waiters beside such tasks call it. Null until the
   // runtime is announced.
   bool (*does_anybody_run)(const participant& but, std::uint64_t* completed) noexcept = nullptr;
   bool (*does_anybody_work)(const participant& but, std::uint64_t* completed) noexcept = nullptr;

@@ -4,13 +4,13 @@
 // wait of the task, and the task's worker goes on in another context (runtime/guest.cpp).
 //
 // A callback of tasks in other processes is called by a thread that tends them, and may wait
-// elsewhere. On the service that is a wait of the service, which goes on with what nobody else
-// does. On a worker that waits in its task, or submits there, it is one of that task (serves_in),
-// and calls below the callback come as another participant, which calls no callbacks itself: they
-// would pile up on the thread's stacks (comes_back).
+// elsewhere. If the thread is the service, the service waits, and goes on with the duties that no
+// other thread has. If it is a worker that waits or submits in its task, that task waits
+// (serves_in). Calls below the callback then come as another participant, which calls no callbacks
+// itself: they would pile up on the thread's stacks (comes_back).
 //
-// If the thread then sleeps, it does so as the other runtime's participant. The waker of a guest
-// wakes that one, under the lock: the other runtime exists as long as its task waits.
+// If the thread then sleeps, it sleeps as the other runtime's participant. The waker of a guest
+// wakes that participant, under the lock: the other runtime exists as long as its task waits.
 #ifndef LEVERET_WORKER_GUEST_HPP
 #define LEVERET_WORKER_GUEST_HPP
 

@@ -88,8 +88,8 @@ void park(engine& e, participant& self, std::uint64_t deadline_ns) noexcept {
   self.park.park(*e.machine, deadline_ns);
 }
 
-// A waker takes the sleeper for awake at once, but it takes tens of microseconds to wake: a letter
-// would wait for it that long, where the host finds a task in the queue itself.
+// A waker counts the sleeper as awake at once, but the sleeper takes tens of microseconds to wake.
+// A letter would wait that long; a task in the queue the host finds itself.
 void park_without_letters(engine& e, participant& self, std::uint64_t deadline_ns) noexcept {
   const std::uint32_t was_polling = self.is_polling.load(memory_order_relaxed);
   if (was_polling != 0) self.is_polling.store(0, memory_order_relaxed);
@@ -119,8 +119,8 @@ bool is_crowded(engine& e) noexcept {
   return e.workers + larger(waiting, 1u) > e.cores;
 }
 
-// Lets go of everything. True: a callback was called, and may have left contexts that go on or
-// wait: their waits must be armed, too, so the caller begins anew.
+// Gives up everything. True: a callback was called, and may have left contexts that go on or wait.
+// Their waits must be armed, too, so the caller begins anew.
 bool settles_with_company(engine& e, participant& self) noexcept {
   const bool owed = owes_ends(self);
   if (owed && self.running != nullptr && tell_tails_aside(e, self)) return true;

@@ -27,7 +27,8 @@ class idling {
   std::uint32_t before_;
 };
 
-// settle_to_idle() leaves with a participant nothing that others wait for, free slots included.
+// settle_to_idle() gives up everything of a participant that others may wait for, free slots
+// included.
 void settle_to_idle(engine& e, participant& self) noexcept;
 
 // The wait of a participant: that of its current context, or of any waiting one. It is armed for

@@ -295,8 +295,8 @@ struct alignas(line_pair_bytes) participant {
   data_hint* hints = nullptr;  // hint_count of them
 };
 
-// runs_here() is for assertions: only the owner of a participant does what only it may do. A host
-// that does not serve is not known.
+// runs_here() is for assertions: the caller is the owner of the participant. For a host that does
+// not serve it cannot tell, and says true.
 inline bool runs_here(const participant& self) noexcept {
 #ifdef LEVERET_MODEL_CHECKER
   return self.engine != nullptr;  // its threads are one thread
@@ -306,9 +306,9 @@ inline bool runs_here(const participant& self) noexcept {
 #endif
 }
 
-// is_at_work() tells whether a participant runs something, or is about to: a token wakes it. The
-// token of a host in its own program, or of one whose thread has ended, is left over from an
-// earlier sleep.
+// is_at_work() tells whether a participant runs something, or is about to because a token wakes it.
+// The token of a host in its own program, or of one whose thread has ended, is left over from an
+// earlier sleep and does not count.
 inline bool is_at_work(const participant& p) noexcept {
   const std::uint32_t now = p.doing.load(memory_order_relaxed);
   return now == activity::serves || (now != activity::elsewhere && p.park.has_token());

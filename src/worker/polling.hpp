@@ -1,5 +1,5 @@
-// polling: an idle worker polls its mailbox all the time, and says so; before it turns to anything
-// that takes longer it says that it stops, and hands on the letter that came meanwhile.
+// polling: an idle worker polls its mailbox all the time, and says so. Before it turns to anything
+// that takes longer, it says that it stops, and hands on a letter that came meanwhile.
 #ifndef LEVERET_WORKER_POLLING_HPP
 #define LEVERET_WORKER_POLLING_HPP
 

@@ -46,7 +46,7 @@ class serving {
       set_current_actor(outer_actor_);
     }
     if (self_.is_worker) return;
-    // A bulk that waits in a closing runtime counts no longer on the slots that are kept here.
+    // A bulk that waits in a closing runtime no longer counts on the slots that are kept here.
     if (self_.engine->closing.load(memory_order_relaxed) != 0) tell_of_leaving(*self_.engine);
   }
   serving(const serving&) = delete;
@@ -72,8 +72,8 @@ void return_inbox(engine& e, participant& self) noexcept {
 }  // namespace
 
 bool help(engine& e, participant& self) noexcept {
-  // What surrounds a task here, and the submits that find no slot, cost as much as a few short
-  // tasks; and a task that is long keeps the submitter long enough alone.
+  // The work around a task here, and the submits that find no slot, cost as much as a few short
+  // tasks; one long task keeps the submitter away long enough.
   constexpr std::uint32_t tasks_max = 16;
   constexpr std::uint64_t short_ns = 2'000;
   const serving s(self);

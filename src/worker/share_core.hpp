@@ -29,8 +29,8 @@ struct core_find {
 // SLED section 4.1: 50 to 100 passes do well, 100 were used.
 constexpr std::uint32_t passes_max = 100;
 
-// Looks at its own task first, then at the list. After passes_max passes without a find, other
-// programs may have the core for a moment. A single host sleeps, as no other would hand it the
+// A poller looks at its own task first, then at the list. After passes_max passes without a find it
+// offers the core to other programs. A single host sleeps, because no other host would hand it the
 // core.
 inline core_find look_around(engine& e, const participant& self, core_list<>& list, awaited& what,
                              std::uint64_t deadline_ns) noexcept {

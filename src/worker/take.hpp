@@ -108,10 +108,10 @@ inline std::uint32_t take_own(engine& e, participant& self) noexcept {
   return task;
 }
 
-// How many tasks are ready. A worker on the heels of a submitter takes its lines away at every
-// task, and both wait for lines more than they work: after a few small catches in a row the worker
-// lets the submitter get ahead first (gcell section 3.3: the pullers back off). If none comes
-// meanwhile, the submitter sends one task at a time, and the worker does not wait again for a
+// How many tasks are ready. A worker on a submitter's heels takes the submitter's lines away at
+// every task, and both wait for lines more than they work. So after a few small catches in a row
+// the worker lets the submitter get ahead (gcell section 3.3: the pullers back off). If no task
+// comes meanwhile, the submitter sends one task at a time, and the worker does not wait again for a
 // while.
 inline std::uint32_t count_ready(engine& e, participant& self, const index_ring<>& ready) noexcept {
   constexpr std::uint32_t catch_min = 4;
@@ -128,8 +128,8 @@ inline std::uint32_t count_ready(engine& e, participant& self, const index_ring<
   return now;
 }
 
-// Tasks that are not cut come first: those that are become many, which go on top of what waits in
-// the inbox, and that would wait for the end of a loop.
+// Tasks that are not cut come first. A task that is cut becomes many, which go on top of the inbox:
+// what waits there would wait for the end of a loop.
 [[gnu::noinline]] inline void put_uncut_first(engine& e, std::uint32_t* batch,
                                               std::uint32_t count) noexcept {
   std::uint32_t last[checkout_max];
@@ -286,9 +286,10 @@ inline void admit_backlog(engine& e, participant& self) noexcept {
   return task != no_slot ? task : take_stolen(e, self);
 }
 
-// After a few pieces in a row: the first task of the shared queues; seldom, the oldest one of the
-// own inbox, which may be the piece of a loop that newer loops keep from its end. Not as often: it
-// is large, as a rule, and what it is cut into fills the inbox. no_slot: there is none.
+// After a few pieces in a row, takes the first task of the shared queues; seldom, the oldest one of
+// the own inbox, which may be the piece of a loop that newer loops keep from its end. That one is
+// taken less often, because it is large as a rule, and its pieces fill the inbox. no_slot: there is
+// none.
 [[gnu::noinline]] inline std::uint32_t take_other(engine& e, participant& self) noexcept {
   constexpr std::uint32_t turns_for_oldest = 16;
   self.pieces_in_a_row = 0;
@@ -297,8 +298,8 @@ inline void admit_backlog(engine& e, participant& self) noexcept {
   return self.box.try_steal(&task) ? task : no_slot;
 }
 
-// The same for a participant that cuts its own pieces: they never end before the whole does, and
-// others that wait would wait that long.
+// Takes in turn for a participant that cuts its own pieces: these end only with the whole, and
+// other waiting tasks would wait that long.
 [[gnu::always_inline]] inline std::uint32_t take_in_turn(engine& e, participant& self) noexcept {
   constexpr std::uint32_t pieces_max = 4;
   if (self.pieces_in_a_row >= pieces_max) [[unlikely]] {

@@ -17,8 +17,8 @@ namespace lev {
 
 namespace {
 
-// Contexts for gets of so many lines: enough to cover a memory access. Never less than 4: even with
-// blocks that the hardware prefetches by itself, the task waits for the first lines, and with 4
+// The contexts for gets of so many lines: enough to cover a memory access, and at least 4. Even
+// with blocks that the hardware prefetches by itself, the task waits for the first lines. With 4
 // contexts blocks of 2 and 4 KiB take a seventh to a third less time than with one, those of 16 KiB
 // as long (bench get-compute-put, at most one cycle a byte).
 constexpr std::uint32_t lines_in_flight = 16;

@@ -4,7 +4,7 @@
 //   2. The youngest task of the own inbox is the awaited one, or another child whose ticket is
 //      held: run it on top.
 //   3. Another context can go on, or a task waits in a queue and a context is free: step aside.
-//     4. No context is left: run on top, of all queued tasks, the awaited one or a child.
+//   4. No context is left: run on top, of all queued tasks, the awaited one or a child.
 //   5. Idle for all contexts of this participant.
 //
 // A task whose stack is not left (detail::stay_on_stack) has 1, 2 and 4 only, and sleeps between.
@@ -62,9 +62,9 @@ class stillness {
   explicit stillness(std::uint64_t patience_ns = 5 * look_ns) noexcept
       : patience_ns_(patience_ns) {}
 
-  // Whether no participant but the caller has run anything for that time, and no task has ended.
-  // A caller that has not looked for long has run something itself, on another context; or it got
-  // no core, as on a busy computer, which is to be no reason to begin a long time anew.
+  // Whether no participant but the caller has run anything for that time, and no task has ended. A
+  // caller that has not looked for long has run something itself, on another context; or it got no
+  // core, as on a busy computer, which must not begin the time anew.
   bool lasts(engine& e, const participant& self, giving_up how) noexcept {
     const std::uint64_t now_ns = e.machine->now_ns();
     const bool was_away = now_ns - looked_ns_ > larger(2 * look_ns, patience_ns_ / 8);
@@ -185,8 +185,9 @@ class taken_away {
     push_ready(engine_, ring, task);
     is_any_ = true;
   }
-  // Where they were in the own inbox, the first one on top: in the ready queue the youngest would
-  // come after all others, and work would go on in breadth, with ever more tasks that wait.
+  // Puts them back where they were in the own inbox, the first one on top. In the ready queue the
+  // youngest would come after all others, and work would go on in breadth, with ever more tasks
+  // that wait.
   void put_back(const std::uint32_t* tasks, std::uint32_t count) noexcept {
     if (count == 0) return;
     is_any_ = true;
@@ -293,8 +294,8 @@ bool run_related_or_see(engine& e, participant& self, awaited& what,
          run_related(e, self, what, reach::whole);
 }
 
-// For a wait whose time is over, perhaps before it has let others run: tasks that wait in short
-// steps would keep all others from running.
+// For a wait whose time is over, even before it has let others run: otherwise tasks that wait in
+// short steps would keep all others from running.
 void let_another_go_on(engine& e, participant& self, const awaited& what, giving_up how) noexcept {
   contexts* c = contexts_of(self);
   if (c == nullptr) return;

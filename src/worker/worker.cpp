@@ -117,8 +117,8 @@ inline bool is_next_piece(const engine& e, const participant& self, std::uint32_
          (e.task_slots.at(join).state.word() & state_bits::cancel_asked) == 0;
 }
 
-// Whether such a task has its memory in place, is not timed, and holds nothing, and there is
-// nothing else to do or note: most of them. `Task` is a slot or a job.
+// Whether a task has its memory in place, is not timed and holds nothing, and there is nothing else
+// to do or note. Most tasks are so. `Task` is a slot or a job.
 template <class Task>
 inline bool is_run_plainly(const engine& e, const participant& self, const Task& t,
                            std::uint64_t seen) noexcept {
@@ -157,17 +157,17 @@ inline bool is_run_plainly(const engine& e, const participant& self, const Task&
   complete_job(e, self, j);
 }
 
-// A piece that takes long is cut however many wait: the last one to end is late by its own time,
-// and that may be many times the estimate where items differ.
+// A piece that takes long is cut however many wait: the last piece makes the whole late by its own
+// time, which may be many times the estimate where items differ.
 inline bool is_long(engine& e, std::uint32_t task) noexcept {
   constexpr std::uint64_t long_ns = 20'000;
   const std::uint64_t time_ns = time_of(e, task);
   return (e.task_slots.at(task).flags & task_timed) != 0 && (time_ns == 0 || time_ns > long_ns);
 }
 
-// Cuts a task that was taken, while few wait in the own inbox: others find the pieces there, and
-// nobody waits in line for a dicer. So pieces are large first, and small in the end. False: it is
-// to be run as it is.
+// Cuts a task that was taken, while few wait in the own inbox. Others find the pieces there, and no
+// taker waits for a dicer; so pieces are large first, and small in the end. False: the task must be
+// run as it is.
 bool divide(engine& e, participant& self, std::uint32_t task) noexcept {
   const slot& s = e.task_slots.at(task);
   if (!is_cut_by_takers(e, s)) return false;
@@ -185,7 +185,7 @@ bool divide(engine& e, participant& self, std::uint32_t task) noexcept {
 [[gnu::noinline]] void run_with_care(engine& e, participant& self, std::uint32_t task) noexcept {
   const std::uint32_t flags = e.task_slots.at(task).flags;
   if ((flags & task_diceable) != 0 && divide(e, self, task)) return;
-  // Those of a bulk are no slices: they keep their order.
+  // The tasks of a bulk are no slices: they keep their order.
   if ((flags & task_is_piece) != 0 && (flags & task_timed) != 0) ++self.pieces_in_a_row;
   job j{job::to_be_taken{}};
   load_job(e, j, task);
@@ -267,14 +267,14 @@ void pass_watch(engine& e, participant& self) noexcept {
 
 namespace {
 
-// After a task was taken: if it is no letter, the mailbox is not polled for a while; and another
-// worker may have to watch.
+// Called when a task was taken. Unless it is a letter, the mailbox is not polled for a while; and
+// another worker may have to watch.
 inline void stop_listening(engine& e, participant& self, bool is_direct) noexcept {
   if (!is_direct) stop_polling(e, self);
   if (self.hands_over) pass_watch(e, self);
 }
 
-// From here on an idle worker may take it.
+// From here on an idle worker may take the job.
 void show_staged(engine& e, participant& self, job& j) noexcept {
   j.is_shown = true;
   // Pairs with shows_staged() and try_steal_staged(). Sequentially consistent: the look at the
@@ -290,8 +290,8 @@ void drop_staged(engine& e, participant& self, job& j) noexcept {
   free_frame(self, &j);
 }
 
-// Takes a task and stages it: the one to be begun next, or one behind it. The next one has ended if
-// it could not be staged.
+// Takes a task and stages it: the next one to be begun, or one behind it. If the next one cannot be
+// staged, it has ended.
 bool take_ahead(engine& e, participant& self, bool is_next) noexcept {
   job* j = new_frame(e, self);
   if (j == nullptr) return false;

@@ -7,7 +7,7 @@
 
 namespace lev {
 
-// run_unqueued() brings a task to its end that is in no queue, on such a participant.
+// run_unqueued() runs a task that is in no queue to its end, on such a participant.
 void run_unqueued(engine& e, participant& self, std::uint32_t task) noexcept;
 
 // run_one() takes one task to its end, on a participant that serves and has no task below.
@@ -34,9 +34,9 @@ struct next_children {
 // awaits the end, is consumed with that end; then `others`, if not null, are run in the same way.
 // False: the ticket of the first one is not consumed.
 bool run_child(engine& e, participant& self, const child& first, next_children* others) noexcept;
-// drain() completes the task whose outputs are in flight, if there is one; tell_ends() leaves no
-// end here untold, and settle() nothing that others wait for. give_back_ahead() lets others have
-// the tasks staged here.
+// drain() completes the task whose outputs are in flight, if there is one. tell_ends() tells all
+// ends here; settle() also gives up what others may wait for. give_back_ahead() gives the tasks
+// staged here to others.
 bool drain(engine& e, participant& self) noexcept;
 inline bool owes_failures(const participant& self) noexcept {
   return self.failing != no_slot && !self.is_telling;
@@ -48,7 +48,7 @@ void tell_ends(engine& e, participant& self) noexcept;
 // has_callback() tells whether a callback waits for the end of a task in hand, or of the whole of
 // which it is a piece.
 inline bool has_callback(engine& e, std::uint32_t task) noexcept {
-  // A dependant may fail with it, and have one.
+  // A dependant, too, may fail with it and have a callback.
   return (e.task_slots.at(task).state.word() &
           (state_bits::called_back | state_bits::depended_on)) != 0;
 }
