@@ -32,6 +32,8 @@ ONCE = "CMAKE_UNITY_BUILD:BOOL=ON\n"  # in the cache of a folder that the namesa
 ONCE_ONLY = "LEVERET_CHECK_ONCE"  # in the environment: nothing is kept for another check
 LAUNCHER = {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache"}
 RELEASE = "-O3 -DNDEBUG"  # CMake's options of a Release, for a project without a build type
+# Most of what the dependencies consist of is never imported here: Python compiles what is.
+PIP_QUICKLY = {"PIP_COMPILE": "0"}
 PIP = ("-m", "pip", "install", "--disable-pip-version-check", "--no-input")
 
 
@@ -41,7 +43,8 @@ def venv_tool(steps, name):
 
 def make_tidy(steps):
     """Fills .venv, which other parts use, too."""
-    return steps.run("set-up", [steps.root / "scripts/lib/setup.sh", "test"], counts=False)
+    set_up = [steps.root / "scripts/lib/setup.sh", "test"]
+    return steps.run("set-up", set_up, counts=False, env=None if keeps_objects() else PIP_QUICKLY)
 
 
 def tidy(steps):
@@ -105,15 +108,16 @@ def keeps_objects():
 
 
 def shared_objects(steps):
-    """The environment of builds that compile the library as users of C++ do.
+    """The environment of builds that compile the library as users do.
 
-    There are two, with the same options. Where compiled files are not kept, this check keeps its
-    own, so that the second has little to do.
+    There are three, with the same options. Where compiled files are not kept, this check keeps its
+    own, so that the others have little to do. All know the compiler by the same name: Python's
+    packages would ask for another one.
     """
     if not shutil.which("ccache"):
         return {}
     own = {} if keeps_objects() else {"CCACHE_DIR": steps.root / "build" / "check" / "ccache"}
-    return LAUNCHER | own
+    return LAUNCHER | {"CXX": os.environ.get("CXX", "c++")} | own
 
 
 def ctest(steps, which, prefix=(), env=None):
@@ -292,9 +296,8 @@ def make_python(steps):
     pins = ["-c", "tools/requirements.txt"]
     if not steps.run("venv", [sys.executable, "-m", "venv", folder], counts=False):
         return False
-    # Most of what the dependencies consist of is never imported here: Python compiles what is.
-    install = [inside, *PIP, "--no-compile", *pins, ".[cli,plot,test,mpi,native]"]
-    return steps.run("install", install)
+    install = [inside, *PIP, *pins, ".[cli,plot,test,mpi,native]"]
+    return steps.run("install", install, env=shared_objects(steps) | PIP_QUICKLY)
 
 
 def pytest_parts(folder):
