@@ -44,8 +44,8 @@ inline std::string case_name(const testing::TestParamInfo<machine_case>& info) {
   return info.param.name;
 }
 
-// A sanitizer looks at what runs, which is slow and the same on similar machines: it has one of each
-// kind.
+// A sanitizer looks at what runs, which is slow and the same on similar machines: it has one of
+// each kind.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr bool is_every_kind_once = true;
 #else
