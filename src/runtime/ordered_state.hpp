@@ -80,7 +80,9 @@ struct ordered::state final : detail::lender {
     // when no lock is held and no call is under way.
     ~call() {
       if (!is_only_) return;
-      const std::vector<std::exception_ptr> dropped = scope_.take_unwanted();
+      std::vector<std::exception_ptr> dropped;
+      if (!scope_.unwanted.empty()) [[unlikely]]
+        dropped = scope_.take_unwanted();
       scope_.busy.unlock();
       // Pairs with the next call's exchange: all that this one did is visible to it.
       scope_.in_call.store(false, memory_order_release);
