@@ -74,38 +74,48 @@ bool check_columns(const draft& all, std::size_t count, refusal* why) noexcept {
   return true;
 }
 
-// All rows of a column, as the memory of one task. From the lowest, as they may go backwards; more
-// than an argument can have as one row from the first to the last.
+// All rows of a column, as the memory of one task. From the lowest, as they may go backwards.
 argument rows_of(const argument& a, std::uint64_t count) noexcept {
   constexpr std::uint64_t rows_max = 0xfffffffe;
-  constexpr std::uint64_t bytes_max = ~std::uint64_t{0};
   argument all = a;
+  all.rows = static_cast<std::uint32_t>(smaller(count, rows_max));
+  if (a.stride_bytes < 0) {
+    const std::uint64_t back = 0 - static_cast<std::uint64_t>(a.stride_bytes);
+    all.stride_bytes = static_cast<std::int64_t>(back);
+    all.address -= back * (all.rows - 1u);
+  }
   if (a.what == kind::value) {
     all.what = kind::in;
     all.row_bytes = a.unit_bytes;
   } else if (a.what == kind::result) {
     all.what = kind::inout;  // one that is not assigned keeps its value
   }
-  const auto stride = static_cast<std::uint64_t>(a.stride_bytes);
-  const std::uint64_t step = a.stride_bytes < 0 ? 0 - stride : stride;
-  if (a.stride_bytes < 0) all.address -= step * (count - 1);
-  all.stride_bytes = static_cast<std::int64_t>(step);
-  all.rows = static_cast<std::uint32_t>(count <= rows_max ? count : 1);
-  if (count <= rows_max) return all;
-  std::uint64_t before = 0;  // bytes, of all rows but the last
-  if (!checked_multiply(step, count - 1, &before) ||
-      !checked_add(before, all.row_bytes, &all.row_bytes))
-    all.row_bytes = bytes_max;
-  all.unit_bytes = 1;
   return all;
 }
 
-// Checks how the tasks of the bulk affect each other, which no single one of them shows.
+// Whether a column ends within the addresses there are, also where it has more rows than an
+// argument can have.
+bool fits_addresses(const argument& a, std::uint64_t count) noexcept {
+  const auto stride = static_cast<std::uint64_t>(a.stride_bytes);
+  std::uint64_t before = 0;  // bytes, of all rows but the last
+  if (!checked_multiply(a.stride_bytes < 0 ? 0 - stride : stride, count - 1, &before)) return false;
+  if (a.stride_bytes < 0) return before <= a.address;
+  std::uint64_t end = 0;
+  return checked_add(a.address, before, &end) && checked_add(end, a.row_bytes, &end);
+}
+
+// Checks how its tasks affect each other: here, as no single one of them shows it. Overlaps of rows
+// beyond those that an argument can have are not looked for.
 bool check_rows(const draft& all, std::size_t count, refusal* why) noexcept {
   argument rows[argument_count_max];
   for (unsigned i = 0; i < all.argument_count; ++i) {
     const argument& a = all.arguments[i];
     rows[i] = is_column(a) ? rows_of(a, count) : a;
+    if (is_column(a) && count != 0 && !fits_addresses(a, count))
+      return refuse(why, status::bad_range, static_cast<int>(i),
+                    "argument %u: the column's rows reach beyond the address space; check their "
+                    "number and distance",
+                    i);
   }
   return validate_memory(std::span(rows).first(all.argument_count), why);
 }

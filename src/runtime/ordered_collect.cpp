@@ -5,7 +5,6 @@
 #include "worker/complete.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <new>
 
 namespace lev {
@@ -24,15 +23,15 @@ void ordered::state::note_failure(std::uint64_t number, outcome& how) noexcept {
   unwanted.push_back(std::move(how.exception));  // there is room: make_room()
 }
 
-// Without memory they stay for a later call.
+// Without memory they stay for a later call. `unwanted` keeps its room.
 std::vector<std::exception_ptr> ordered::state::take_unwanted() noexcept {
   std::vector<std::exception_ptr> taken;
   try {
-    taken.reserve(unwanted.size());
+    taken.resize(unwanted.size());
   } catch (const std::bad_alloc&) {
     return taken;
   }
-  taken.assign(std::make_move_iterator(unwanted.begin()), std::make_move_iterator(unwanted.end()));
+  std::move(unwanted.begin(), unwanted.end(), taken.begin());
   unwanted.clear();
   return taken;
 }
@@ -194,7 +193,9 @@ std::size_t ordered::state::give_back() noexcept {
 // In a child of fork() the tasks are the parent's.
 void ordered::state::finish() noexcept {
   if (detail::is_absent(c)) return;
-  {
+  // The exceptions that each round lets go of may submit to the scope.
+  std::size_t kept = 0;  // for want of memory
+  for (bool is_over = false; !is_over; kept = unwanted.size()) {
     const call last(*this);
     LEV_EXPECTS(last,
                 "a scope of ordered tasks was destroyed within a call of its own, by a task or a "
@@ -203,6 +204,7 @@ void ordered::state::finish() noexcept {
       wait_surely_for(members[place]);
       collect_complete();
     }
+    is_over = unwanted.size() == kept;
   }
   c.lent.remove(*this);
   outcome result = take_result();

@@ -84,8 +84,8 @@ class mode_of_waiter {
   std::uint64_t own_;
 };
 
-// Passes the price of the task in virtual time, by its procedure's hook; a hook that throws counts
-// as none.
+// The price of the task in virtual time, by its procedure's hook; a hook that throws counts as
+// none.
 inline std::uint64_t cost_of(const procedure_info& p, const descriptor& d) noexcept {
   // cycles; until a procedure says more. About a TPC null task (1230).
   constexpr std::uint64_t unit_cost = 1000;

@@ -85,13 +85,15 @@ class stillness {
   std::uint64_t looked_ns_ = 0;
 };
 
-// A host in its own program, or one that will return to it, may still do something about it.
+// A host in its own program, or one that will return to it, may still do something about it; so may
+// a wait that ends by its time.
 bool is_everybody_waiting(engine& e) noexcept {
-  for (std::uint32_t i = e.first_host; i < e.people_used.load(memory_order_relaxed); ++i) {
+  for (std::uint32_t i = 0; i < e.people_used.load(memory_order_relaxed); ++i) {
     const participant& p = e.people[i];
-    if (p.is_bound.load(memory_order_relaxed) == 0) continue;
+    const bool is_host = i >= e.first_host;
+    if (is_host && p.is_bound.load(memory_order_relaxed) == 0) continue;
     const std::uint32_t now = p.doing.load(memory_order_relaxed);
-    if (now == activity::elsewhere || now == activity::waits_until) return false;
+    if (now == activity::waits_until || (is_host && now == activity::elsewhere)) return false;
   }
   return true;
 }
@@ -316,11 +318,12 @@ bool is_looking(engine& e, participant& self, giving_up how) noexcept {
 bool idle_in_task(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
                   stillness& quiet, giving_up how) noexcept {
   const bool is_blocked = !is_looking(e, self, how);
+  whichever any(self, what);
+  deadline_ns = any.deadline_ns(deadline_ns);
+  // One that ends by its time leaves a context to the others.
   const bool may_give_up = how == giving_up::when_all_wait && deadline_ns == no_deadline &&
                            is_blocked && is_everybody_waiting(e);
   if (may_give_up && quiet.lasts(e, self, how)) return false;
-  whichever any(self, what);
-  deadline_ns = any.deadline_ns(deadline_ns);
   if (is_blocked) {
     idle_blocked(e, self, any, deadline_ns);
   } else {

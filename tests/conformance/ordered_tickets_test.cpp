@@ -235,5 +235,38 @@ TEST_P(ordered_local_tickets_test, exceptions_may_use_the_runtime_when_they_go) 
   EXPECT_EQ(told, 4);
 }
 
+const auto count_run =
+    define("ordered_tickets.count_run", [](ref<std::atomic<int>> n) { ++*n.to; });
+
+// An exception that submits to its own scope when it goes.
+struct late_submitter {
+  late_submitter(ordered* of, std::atomic<int>* runs) noexcept : scope(of), n(runs) {}
+  late_submitter(const late_submitter&) = delete;
+  late_submitter& operator=(const late_submitter&) = delete;
+  ~late_submitter() {
+    if (*n >= 0) scope->submit(count_run, ref{n});
+  }
+  ordered* scope;
+  std::atomic<int>* n;
+};
+const auto submit_late =
+    define("ordered_tickets.submit_late",
+           [](inout<std::uint64_t>, ref<ordered> scope, ref<std::atomic<int>> n) {
+             throw std::make_shared<late_submitter>(scope.to, n.to);
+           });
+
+TEST_P(ordered_local_tickets_test, a_scope_ends_after_what_is_submitted_at_its_end) {
+  runtime& r = open_small(when_full::help);
+  std::atomic<int> n{0};
+  std::uint64_t x[4] = {};
+  {
+    ordered tasks(r);
+    for (std::uint64_t& one : x) tasks.submit(submit_late, view(&one, 1), ref{&tasks}, ref{&n});
+  }
+  EXPECT_EQ(n, 3);  // the first failure's exception is kept, and has no scope any more
+  n = -1;
+  EXPECT_EQ(r.wait_for_completion(wait_limit_ns()).code, status::task_failed);
+}
+
 }  // namespace
 }  // namespace lev::test
