@@ -256,7 +256,8 @@ class runtime {
   // `cancel_waiting`, cancels tasks that have not started) and stops the workers. `end_running`
   // cancels, too, and on `processes` ends tasks that still run when the time is over, as
   // ticket::end() does; elsewhere bodies cannot be ended. Errors: timed_out (the runtime stays
-  // closing; call again), would_deadlock inside a task. A second call is a no-op.
+  // closing; call again), would_deadlock inside a task, on `sim` also without a time-out when tasks
+  // wait for each other. A second call is a no-op.
   status close(std::int64_t timeout_ns = forever, bool cancel_waiting = false,
                bool end_running = false) noexcept {
     return end_running ? detail::close_by_force(state_, timeout_ns)

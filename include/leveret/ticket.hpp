@@ -109,13 +109,13 @@ class ticket {
   status end() noexcept { return detail::end(runtime_, id_); }
 
   // then() calls run(context) once, on the thread that completes the task, or at once here when it
-  // has completed. One per ticket until then. It is the tail of the task: it may submit and wait as
-  // a task does. The ticket stays to be waited for. A wait for the ticket may return before run()
-  // has run, or while it runs: waiters are told first. The object behind `context` must therefore
-  // outlive the callback, not the wait; runtime::wait_for_completion() and the end of the runtime
-  // come after all callbacks. An exception of run() is a failure without a ticket:
-  // wait_for_completion() reports it. Errors: exists (one is registered, and the task has not
-  // completed), stale_ticket, bad_ticket, bad_argument (null), closed.
+  // has completed. A task that has not completed takes one. It is the tail of the task: it may
+  // submit and wait as a task does. The ticket stays to be waited for. A wait for the ticket may
+  // return before run() has run, or while it runs: waiters are told first. The object behind
+  // `context` must therefore outlive the callback, not the wait; runtime::wait_for_completion() and
+  // the end of the runtime come after all callbacks. An exception of run() is a failure without a
+  // ticket: wait_for_completion() reports it. Errors: exists (one is registered, and the task has
+  // not completed), stale_ticket, bad_ticket, bad_argument (null), closed.
   status then(void (*run)(void*), void* context) noexcept {
     return detail::on_complete(runtime_, id_, run, context);
   }

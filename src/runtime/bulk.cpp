@@ -4,6 +4,7 @@
 #include "runtime/made_range.hpp"
 #include "runtime/submit.hpp"
 #include "worker/batch.hpp"
+#include "worker/serve.hpp"
 
 #include <cstdio>
 
@@ -11,12 +12,12 @@ namespace lev::detail {
 
 namespace {
 
-// The caller goes on with its own program, which may take long or wait for others: what it has run
-// meanwhile is told first.
+// The caller goes on with its program's function, which may take long or wait for others: what it
+// has run meanwhile is told first. Tasks of its other contexts may wait for the rest of the bulk.
 std::uint32_t await_slot_in_bulk(runtime_state& c, participant& self) noexcept {
   edge_list none;
   const std::uint32_t task = await_slot(c, self, none);
-  if (self.running == nullptr && owes_others(self)) leave(c, self);
+  tell_meanwhile(c, self);
   return task;
 }
 

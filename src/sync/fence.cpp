@@ -32,7 +32,8 @@ static bool interrupt_others() noexcept {
 // would lie unseen while workers sleep.
 void heavy_fence() noexcept {
   if (!asymmetric_fences() || interrupt_others()) return;
-  LEV_EXPECTS(register_process() && interrupt_others(),
+  const bool works = register_process() && interrupt_others();
+  LEV_EXPECTS(works,
               "the system refuses membarrier(), which it allowed when the first runtime was "
               "opened; allow it to the program, or open runtimes after it was forbidden");
 }

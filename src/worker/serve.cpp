@@ -104,6 +104,12 @@ void tell_of_help(engine& e, participant& self) noexcept {
   tell_barrier(e);
 }
 
+void tell_meanwhile(engine& e, participant& self) noexcept {
+  if (self.running != nullptr || !owes_ends(self)) return;
+  const serving s(self);
+  settle(e, self);
+}
+
 void leave(engine& e, participant& self) noexcept {
   if (self.running != nullptr) return;
   const serving s(self);

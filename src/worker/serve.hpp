@@ -29,6 +29,10 @@ void leave(engine& e, participant& self) noexcept;
 // one that it ran may have been the last that a barrier waits for. No effect inside a task.
 void tell_of_help(engine& e, participant& self) noexcept;
 
+// tell_meanwhile() is for a host that goes on within its call: ends of tasks are told, and tasks of
+// its other contexts stay where they are. No effect inside a task.
+void tell_meanwhile(engine& e, participant& self) noexcept;
+
 // work() runs tasks until the engine stops.
 void work(engine& e, participant& self) noexcept;
 

@@ -35,8 +35,8 @@ struct next_children {
 // False: the ticket of the first one is not consumed.
 bool run_child(engine& e, participant& self, const child& first, next_children* others) noexcept;
 // drain() completes the task whose outputs are in flight, if there is one. tell_ends() tells all
-// ends here, and settle() also those who wait for the end of everything. give_back_ahead() gives the
-// tasks staged here to others.
+// ends here, and settle() also those who wait for the end of everything. give_back_ahead() gives
+// the tasks staged here to others.
 bool drain(engine& e, participant& self) noexcept;
 inline bool owes_failures(const participant& self) noexcept {
   return self.failing != no_slot && !self.is_telling;

@@ -272,5 +272,34 @@ TEST_P(bulk_threads_test, what_a_submitter_has_run_is_told_before_it_makes_more)
   EXPECT_EQ(n, 102);
 }
 
+struct polled {
+  std::atomic<bool> is_polling{false};
+  std::atomic<bool> is_over{false};
+};
+const auto waits_for_polls = define("bulk.waits_for_polls", [](ref<polled> p) {
+  this_task().wait_until([&] { return p.to->is_polling.load(); });
+});
+const auto polls_for_last = define("bulk.polls_for_last", [](ref<polled> p) {
+  p.to->is_polling = true;
+  this_task().wait_until([&] { return p.to->is_over.load(); });
+});
+const auto ends_polls = define("bulk.ends_polls", [](ref<polled> p) { p.to->is_over = true; });
+
+// The host runs tasks of its bulk while it waits for tickets; one of them needs the last one.
+TEST_P(bulk_threads_test, a_task_that_waits_for_the_rest_does_not_hold_it_up) {
+  config c = settings();
+  c.workers = 1;
+  c.tickets = 16;
+  runtime& r = open(c);
+  polled p;
+  gate busy(r, 1);
+  expect_ok(r.submit_bulk(200, [&](std::size_t i, descriptor& d) {
+    d = i == 2     ? pack(waits_for_polls, ref{&p})
+        : i == 3   ? pack(polls_for_last, ref{&p})
+        : i == 199 ? pack(ends_polls, ref{&p})
+                   : pack(nothing);
+  }));
+}
+
 }  // namespace
 }  // namespace lev::test

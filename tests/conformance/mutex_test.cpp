@@ -1,6 +1,7 @@
 // Conformance: locked tasks. Tasks that name the same mutex never run at the same time, come in the
 // order of their submit, and give the mutex back whatever becomes of them.
 #include <gtest/gtest.h>
+#include <leveret/this_task.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -210,6 +211,38 @@ TEST_P(mutex_hosts_test, none_beyond_them_is_ever_taken_for_one) {
   }
   is_over = true;
   asks.join();
+}
+
+struct waits_of_all {
+  std::vector<ticket> behind;
+  std::atomic<bool> may_wait{false};
+  std::atomic<int> refused{0};
+};
+const auto waits_behind_last =
+    define("mutex.waits_behind_last", [](ref<waits_of_all> all, std::size_t i) {
+      this_task().wait_until([&] { return all.to->may_wait.load(); });
+      const std::int64_t time_ns = i == 7 ? forever : 200'000'000;
+      const status code = all.to->behind[i].wait_outcome(time_ns).code;
+      all.to->refused += code == status::would_deadlock;
+    });
+
+// Their contexts are free when the time is over, so the one without a time limit waits as well.
+TEST_P(mutex_hosts_test, waits_with_a_time_limit_are_no_deadlock) {
+  config c = settings();
+  c.workers = 1;
+  c.wait = wait_policy::park;
+  runtime& r = open(c);
+  waits_of_all all;
+  all.behind.resize(16);
+  std::vector<ticket> waiting;
+  for (std::size_t i = 0; i < 16; ++i) waiting.push_back(r.submit(waits_behind_last, ref{&all}, i));
+  ticket last = r.submit(nothing);
+  for (ticket& one : all.behind) one = r.submit(options().after(last), nothing);
+  all.may_wait = true;
+  EXPECT_EQ(wait_all(waiting).code, status::ok);
+  EXPECT_EQ(all.refused, 0);
+  last.wait();
+  for (ticket& one : all.behind) one.wait_outcome(wait_limit_ns());
 }
 
 // A holder submits another user of its mutex: that one runs when the holder is done.
