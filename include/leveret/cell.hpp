@@ -21,7 +21,8 @@
 //
 // Errors are lev::cell::error, thrown where the program made the mistake and, if it is not caught
 // there, by machine::run(), which names the program. A deadlock error says what each program waits
-// for.
+// for. Then all programs are ended by an exception; calls that their destructors make return at
+// once.
 //
 // Not thread-safe: a machine belongs to one thread. Several machines may run on several threads.
 #ifndef LEVERET_CELL_HPP

@@ -25,10 +25,11 @@ std::uint32_t mfc::done(std::uint32_t mask) const {
   return mask & ~open;
 }
 
-void mfc::wait_change(const char* why) {
+bool mfc::wait_change(const char* why) {
+  if (home_.loop.refuse_if_over()) return false;
   LEV_DCHECK(waiter_ == nullptr);
   waiter_ = home_.loop.current();
-  home_.loop.block(
+  return home_.loop.block(
       why, [](const void* me) { return static_cast<const mfc*>(me)->under_way(); }, this);
 }
 

@@ -33,8 +33,9 @@ class mfc final : public virt::target {
   }
   // The tag groups of the mask that have nothing in the queue.
   std::uint32_t done(std::uint32_t mask) const;
-  // The calling actor waits until the queue changes: for room, or for tags.
-  void wait_change(const char* why);
+  // The calling actor waits until the queue changes: for room, or for tags. False when the run is
+  // over.
+  [[nodiscard]] bool wait_change(const char* why);
   std::string under_way() const;
 
  private:

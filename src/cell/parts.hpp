@@ -52,6 +52,20 @@ struct watcher {
   bool has_changed = false;
 };
 
+// In the list as long as the program waits, even if its stack is unwound.
+class watching {
+ public:
+  watching(std::vector<watcher*>& all, watcher& one) : all_(all), one_(&one) {
+    all_.push_back(one_);
+  }
+  ~watching() { std::erase(all_, one_); }
+  watching(const watching&) = delete;
+
+ private:
+  std::vector<watcher*>& all_;
+  watcher* one_;
+};
+
 struct spe_parts {
   spe_parts(machine_parts& m, unsigned index);
 

@@ -103,7 +103,10 @@ void start_proxy(ppe_parts& p, command::kind k, unsigned index, ls_t ls, ea_t ea
   m.check_store(index, ls, bytes, who);
   constexpr int stores = 5;
   spend(p, m.time_of(fact::ppe_mmio_store) * stores);
-  while (s.proxy.is_full()) p.processor().poll(*p.thread, there_and_back(m));
+  while (s.proxy.is_full()) {
+    p.processor().poll(*p.thread, there_and_back(m));
+    if (m.loop.refuse_if_over()) return;
+  }
   s.proxy.expect();
   m.after(m.time_of(fact::way), [&s, k, tag, ls, ea, bytes] {
     s.proxy.add_expected({k, order::none, tag, ls, ea, bytes});
@@ -181,9 +184,11 @@ std::uint32_t ppe::spin(ea_t ea, std::uint32_t value) {
   auto found = load<std::uint32_t>(ea);
   while (found == value) {
     watcher w{ea, sizeof(value), nullptr, &parts_};
-    m.watchers.push_back(&w);
-    parts_.processor().spin(*parts_.thread, "a change of a word in memory");
-    std::erase(m.watchers, &w);
+    {
+      const watching here(m.watchers, w);
+      parts_.processor().spin(*parts_.thread, "a change of a word in memory");
+    }
+    if (m.loop.refuse_if_over()) return found;
     found = load<std::uint32_t>(ea);
   }
   return found;
@@ -222,8 +227,8 @@ bool ppe::try_write_mailbox(unsigned spe_index, std::uint32_t value) {
 }
 
 void ppe::write_mailbox(unsigned spe_index, std::uint32_t value) {
-  while (!try_write_mailbox(spe_index, value)) {
-  }
+  while (!try_write_mailbox(spe_index, value))
+    if (parts_.home.loop.refuse_if_over()) return;
 }
 
 bool ppe::try_read_mailbox(unsigned spe_index, std::uint32_t* value) {
@@ -238,8 +243,8 @@ bool ppe::try_read_mailbox(unsigned spe_index, std::uint32_t* value) {
 
 std::uint32_t ppe::read_mailbox(unsigned spe_index) {
   std::uint32_t value = 0;
-  while (!try_read_mailbox(spe_index, &value)) {
-  }
+  while (!try_read_mailbox(spe_index, &value))
+    if (parts_.home.loop.refuse_if_over()) break;
   return value;
 }
 
@@ -248,6 +253,7 @@ std::uint32_t ppe::read_interrupt_mailbox(unsigned spe_index) {
   while (!s.interrupt.has_letter()) {
     s.interrupt.sleepers.push_back(&parts_);
     parts_.processor().sleep(*parts_.thread, "an interrupt of an SPE's mailbox");
+    if (parts_.home.loop.refuse_if_over()) return 0;
   }
   const std::uint32_t value = take_letter(parts_, s.interrupt);
   auto& told = parts_.home.interrupts;
@@ -260,6 +266,7 @@ unsigned ppe::wait_interrupt() {
   while (m.interrupts.empty()) {
     m.any_sleepers.push_back(&parts_);
     parts_.processor().sleep(*parts_.thread, "an interrupt of any SPE's mailbox");
+    if (m.loop.refuse_if_over()) return 0;
   }
   return m.interrupts.front();
 }
@@ -287,7 +294,7 @@ void ppe::wait_proxy(unsigned spe_index, std::uint32_t mask) {
   spe_parts& s = spe_of(parts_, spe_index);
   do {
     parts_.processor().poll(*parts_.thread, there_and_back(m));
-  } while (s.proxy.done(mask) != mask);
+  } while (s.proxy.done(mask) != mask && !m.loop.refuse_if_over());
 }
 
 bool ppe::yield() {

@@ -24,7 +24,8 @@ void issue(spe_parts& s, command c) {
   machine_parts& m = s.home;
   m.loop.wait(m.time_of(fact::issue));
   const virtual_time begin = m.loop.now();
-  while (s.queue.is_full()) s.queue.wait_change("room in the queue of its MFC");
+  while (s.queue.is_full())
+    if (!s.queue.wait_change("room in the queue of its MFC")) return;
   s.counts.transfer_waits += m.loop.now() - begin;
   s.queue.add(std::move(c));
 }
@@ -133,7 +134,8 @@ std::uint32_t spe::wait_all(std::uint32_t mask) {
   machine_parts& m = parts_.home;
   m.loop.wait(m.time_of(fact::poll));
   const virtual_time begin = m.loop.now();
-  while (parts_.queue.done(mask) != mask) parts_.queue.wait_change("tag groups of its MFC");
+  while (parts_.queue.done(mask) != mask)
+    if (!parts_.queue.wait_change("tag groups of its MFC")) break;
   parts_.counts.transfer_waits += m.loop.now() - begin;
   return mask;
 }
@@ -143,7 +145,7 @@ std::uint32_t spe::wait_any(std::uint32_t mask) {
   m.loop.wait(m.time_of(fact::poll));
   const virtual_time begin = m.loop.now();
   while (mask != 0 && parts_.queue.done(mask) == 0)
-    parts_.queue.wait_change("one of several tag groups of its MFC");
+    if (!parts_.queue.wait_change("one of several tag groups of its MFC")) break;
   parts_.counts.transfer_waits += m.loop.now() - begin;
   return parts_.queue.done(mask);
 }
@@ -167,9 +169,8 @@ std::uint32_t spe::spin(const local<std::uint32_t>& word, std::uint32_t value, c
   const virtual_time begin = m.loop.now();
   watcher w{word.ls, sizeof(std::uint32_t), m.loop.current()};
   while (looked_at == value) {
-    parts_.watchers.push_back(&w);
-    m.loop.block("a change of a word in its local store");
-    std::erase(parts_.watchers, &w);
+    const watching here(parts_.watchers, w);
+    if (!m.loop.block("a change of a word in its local store")) return looked_at;
   }
   // The first poll after the change sees it.
   const std::int64_t since = (m.loop.now() - begin).count();
@@ -191,7 +192,7 @@ unsigned spe::spawn(std::function<void()> body) {
   virt::actor& a = m.loop.start(name_of(s) + " thread " + std::to_string(number),
                                 [&m, &s, body = std::move(body)] {
                                   virt::actor* me = m.loop.current();
-                                  m.loop.block("its turn");
+                                  if (!m.loop.block("its turn")) return;
                                   body();
                                   const auto mine = std::find(s.turns.begin(), s.turns.end(), me);
                                   const auto next = s.turns.erase(mine);
@@ -200,7 +201,7 @@ unsigned spe::spawn(std::function<void()> body) {
   s.turns.push_back(&a);
   s.threads.push_back(&a);
   // It runs to the point where it waits for its turn, while the clock stands.
-  while (!m.loop.is_blocked(a)) m.loop.wait(virtual_time(0));
+  while (!m.loop.is_blocked(a) && !m.loop.refuse_if_over()) m.loop.wait(virtual_time(0));
   return number;
 }
 
@@ -222,7 +223,10 @@ void spe::join(unsigned thread) {
   if (whom == parts_.home.loop.current())
     throw error(error_kind::bad_call,
                 name_of(parts_) + ": thread " + std::to_string(thread) + " cannot join itself");
-  while (std::find(parts_.turns.begin(), parts_.turns.end(), whom) != parts_.turns.end()) yield();
+  const auto& turns = parts_.turns;
+  while (std::find(turns.begin(), turns.end(), whom) != turns.end() &&
+         !parts_.home.loop.refuse_if_over())
+    yield();
 }
 
 }  // namespace lev::cell

@@ -72,13 +72,14 @@ void deliver(spe_parts& s, mailbox& box, std::uint32_t value) {
   }
 }
 
-void wait_for_room(spe_parts& s, mailbox& box, const char* why) {
+bool wait_for_room(spe_parts& s, mailbox& box, const char* why) {
   machine_parts& m = s.home;
   m.loop.wait(m.time_of(fact::channel));
   while (!box.has_room()) {
     box.writer = m.loop.current();
-    m.loop.block(why);
+    if (!m.loop.block(why)) return false;
   }
+  return true;
 }
 
 }  // namespace
@@ -115,7 +116,8 @@ void spe::putqlluc(ls_t ls, ea_t ea, unsigned tag) {
   const std::string wrong = why_bad_tag(tag);
   if (!wrong.empty()) throw error(error_kind::bad_tag, name_of(s) + ": " + wrong);
   s.home.loop.wait(s.home.time_of(fact::issue));
-  while (s.queue.is_full()) s.queue.wait_change("room in the queue of its MFC");
+  while (s.queue.is_full())
+    if (!s.queue.wait_change("room in the queue of its MFC")) return;
   // Architecture: behind all before it in its tag group, as if it had a fence.
   command c{command::kind::put, order::fence, tag, ls, ea, line_bytes};
   c.is_atomic = true;
@@ -127,7 +129,7 @@ void spe::wait_lost_reservation() {
   s.home.loop.wait(s.home.time_of(fact::channel));
   while (s.reserved != no_line) {
     s.reservation_waiter = s.home.loop.current();
-    s.home.loop.block("the loss of its reservation");
+    if (!s.home.loop.block("the loss of its reservation")) return;
   }
 }
 
@@ -137,7 +139,7 @@ std::uint32_t spe::read_mailbox() {
   mailbox& box = parts_.in;
   while (box.letters.empty()) {
     box.reader = m.loop.current();
-    m.loop.block("a letter in its mailbox");
+    if (!m.loop.block("a letter in its mailbox")) return 0;
   }
   const std::uint32_t value = box.letters.front();
   box.letters.pop_front();
@@ -150,13 +152,13 @@ unsigned spe::mailbox_count() {
 }
 
 void spe::write_mailbox(std::uint32_t value) {
-  wait_for_room(parts_, parts_.out, "room in its outbound mailbox");
-  deliver(parts_, parts_.out, value);
+  if (wait_for_room(parts_, parts_.out, "room in its outbound mailbox"))
+    deliver(parts_, parts_.out, value);
 }
 
 void spe::write_interrupt_mailbox(std::uint32_t value) {
-  wait_for_room(parts_, parts_.interrupt, "room in its interrupt mailbox");
-  deliver(parts_, parts_.interrupt, value);
+  if (wait_for_room(parts_, parts_.interrupt, "room in its interrupt mailbox"))
+    deliver(parts_, parts_.interrupt, value);
 }
 
 bool spe::try_write_interrupt_mailbox(std::uint32_t value) {
@@ -172,7 +174,7 @@ std::uint32_t spe::read_signal(unsigned which) {
   m.loop.wait(m.time_of(fact::channel));
   while (parts_.signals[which - 1] == 0) {
     parts_.signal_reader = m.loop.current();
-    m.loop.block("a signal");
+    if (!m.loop.block("a signal")) return 0;
   }
   return std::exchange(parts_.signals[which - 1], 0);
 }

@@ -8,7 +8,10 @@
 namespace lev::virt {
 
 namespace {
-constexpr unsigned refusals_max = 1000;
+// A destructor may ask often, but one that loops until a wait succeeds would do so for ever; what
+// is caught and tried again is so sooner.
+constexpr unsigned refusals_max = 1'000'000;
+constexpr unsigned refusal_by_throw = 1000;
 }
 
 std::string actor::waits_for() const {
@@ -153,16 +156,18 @@ void loop::give_way() {
 }
 
 // An actor of a run that is over goes no further: its stack is unwound from here. A destructor that
-// would wait meanwhile does not; an actor that catches everything is left where it is.
-void loop::refuse_if_over() {
-  if (!is_over_) return;
+// would wait meanwhile does not; an actor that goes on all the same is left where it is.
+bool loop::refuse_if_over() {
+  if (!is_over_) return false;
   actor& self = *current_;
-  if (std::uncaught_exceptions() > 0) return;
-  if (++self.refusals_ > refusals_max) {
+  const bool is_unwound = std::uncaught_exceptions() > 0;
+  self.refusals_ += is_unwound ? 1 : refusal_by_throw;
+  if (self.refusals_ > refusals_max) {
     self.has_ended_ = true;
     context::switch_to(self.context_, main_);
   }
-  throw unwound{};
+  if (!is_unwound) throw unwound{};
+  return true;
 }
 
 void loop::pass(virtual_time d, unsigned is_work) {
@@ -171,34 +176,34 @@ void loop::pass(virtual_time d, unsigned is_work) {
   // The run ends where 63 bits end.
   const std::int64_t left = std::numeric_limits<std::int64_t>::max() - now_fs_;
   const std::int64_t at = now_fs_ + std::clamp<std::int64_t>(d.count(), 0, left);
-  if (is_over_) return refuse_if_over();
+  if (refuse_if_over()) return;
   // No event comes before that: no need to go through the heap.
   if ((heap_.is_empty() || heap_.first_at_fs() > at) && !is_late(at)) {
     happen(at, self.number + 1, is_work != 0);
-    return refuse_if_over();
+    refuse_if_over();
+    return;
   }
   push(at, self, self.turn_, is_work);
   give_way();
 }
 
-void loop::block(const char* why, actor::describe_function describe, const void* whom) {
+bool loop::block(const char* why, actor::describe_function describe, const void* whom) {
   LEV_DCHECK(current_ != nullptr);
-  refuse_if_over();
-  if (is_over_) return;
+  if (refuse_if_over()) return false;
   actor& self = *current_;
   self.is_waiting_ = true;
   self.why_ = why;
   self.describe_ = describe;
   self.whom_ = whom;
   give_way();
+  return !is_over_;
 }
 
 bool loop::block_until(virtual_time until, const char* why) {
   actor& self = *current_;
   self.was_woken_ = false;
   push(until.count() > now_fs_ ? until.count() : now_fs_, self, self.turn_, 1);
-  block(why);
-  return self.was_woken_;
+  return block(why) && self.was_woken_;
 }
 
 void loop::wake_at(actor& a, virtual_time at, bool is_poll) {
@@ -209,9 +214,8 @@ void loop::wake_at(actor& a, virtual_time at, bool is_poll) {
 }
 
 void loop::hand_to(actor& to, const char* why) {
+  if (refuse_if_over()) return;
   LEV_DCHECK(current_ != nullptr && &to != current_ && to.is_waiting_);
-  refuse_if_over();
-  if (is_over_) return;
   actor& self = *current_;
   to.is_waiting_ = false;
   self.is_waiting_ = true;

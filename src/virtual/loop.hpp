@@ -79,7 +79,7 @@ class actor final : public target {
   bool was_woken_ = false;
   bool has_ended_ = false;
   bool has_started_ = false;
-  unsigned refusals_ = 0;  // waits that it began while it was being unwound
+  unsigned refusals_ = 0;  // of waits since the run is over, weighed
 };
 
 struct loop_options {
@@ -114,14 +114,19 @@ class loop {
   std::uint64_t hash() const { return hash_; }
   std::uint64_t events() const { return events_; }
 
+  // For an actor whose run is over: throws, so that its stack is unwound; true when that is under
+  // way already, in a destructor. The calls below do the same, but return then without a wait: who
+  // waits for something in a loop must leave it.
+  bool refuse_if_over();
+
   // For an actor: time passes. poll() says that the actor only looks whether something changed.
   void wait(virtual_time d) { pass(d, 1); }
   void poll(virtual_time d) { pass(d, 0); }
 
   // For an actor: blocks until it is woken. `why` is used when that never happens: "waits for " and
-  // the words of `describe`, if there is one, for `whom`.
-  void block(const char* why, actor::describe_function describe = nullptr,
-             const void* whom = nullptr);
+  // the words of `describe`, if there is one, for `whom`. False when the run is over.
+  [[nodiscard]] bool block(const char* why, actor::describe_function describe = nullptr,
+                           const void* whom = nullptr);
   // The same, or until that time: false when it was not woken.
   bool block_until(virtual_time until, const char* why);
   // Wakes an actor that blocks; no effect on another. It goes on at `at`, or now.
@@ -162,7 +167,6 @@ class loop {
   actor* next();
   void give_way();
   void switch_from(actor& self, actor* to);
-  void refuse_if_over();
   void finish(actor& self);
   void drain();
   void unwind();

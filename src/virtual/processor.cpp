@@ -13,7 +13,7 @@ processor::thread& processor::enter(int pinned) {
   threads_.push_back(std::unique_ptr<thread>(new thread(*loop_.current(), pinned)));
   thread& t = *threads_.back();
   queue_up(t);
-  wait_for_seat(t);
+  (void)wait_for_seat(t);
   return t;
 }
 
@@ -25,9 +25,9 @@ void processor::leave(thread& t) {
 }
 
 void processor::pass(thread& t, virtual_time d, bool is_poll) {
-  LEV_DCHECK(t.is_on_context());
-  while (d > virtual_time(0)) {
-    if (loop_.now() >= t.quantum_end_) end_quantum(t);
+  while (d > virtual_time(0) && !loop_.refuse_if_over()) {
+    LEV_DCHECK(t.is_on_context());
+    if (loop_.now() >= t.quantum_end_ && !end_quantum(t)) return;
     const virtual_time slice = std::min(d, t.quantum_end_ - loop_.now());
     is_poll ? loop_.poll(slice) : loop_.wait(slice);
     d -= slice;
@@ -35,15 +35,16 @@ void processor::pass(thread& t, virtual_time d, bool is_poll) {
 }
 
 void processor::spin(thread& t, const char* why) {
-  LEV_DCHECK(t.is_on_context());
   while (!t.was_poked_) {
-    if (loop_.now() >= t.quantum_end_) end_quantum(t);
+    if (loop_.refuse_if_over()) return;
+    LEV_DCHECK(t.is_on_context());
+    if (loop_.now() >= t.quantum_end_ && !end_quantum(t)) return;
     if (t.was_poked_) break;
     // Alone on its context it would find a new quantum at each end of one: it need not look.
     if (first_for(static_cast<unsigned>(t.context_)) == nullptr)
-      loop_.block(why);
+      (void)loop_.block(why);
     else
-      loop_.block_until(t.quantum_end_, why);
+      (void)loop_.block_until(t.quantum_end_, why);
   }
   t.was_poked_ = false;
 }
@@ -54,6 +55,7 @@ void processor::poke(thread& t) {
 }
 
 bool processor::yield(thread& t) {
+  if (loop_.refuse_if_over()) return false;
   LEV_DCHECK(t.is_on_context());
   const auto context = static_cast<unsigned>(t.context_);
   if (first_for(context) == nullptr) {
@@ -63,11 +65,11 @@ bool processor::yield(thread& t) {
   unseat(t);
   queue_.push_back(&t);
   seat_next(context, settings_.switch_time, true);
-  wait_for_seat(t);
-  return true;
+  return wait_for_seat(t);
 }
 
 bool processor::yield_to(thread& t, thread& to) {
+  if (loop_.refuse_if_over()) return false;
   LEV_DCHECK(t.is_on_context());
   const auto context = static_cast<unsigned>(t.context_);
   const auto found = std::find(queue_.begin(), queue_.end(), &to);
@@ -79,19 +81,18 @@ bool processor::yield_to(thread& t, thread& to) {
   unseat(t);
   queue_.push_back(&t);
   seat_thread(to, context, settings_.yield_to_time, true);
-  wait_for_seat(t);
-  return true;
+  return wait_for_seat(t);
 }
 
 void processor::sleep(thread& t, const char* why) {
+  if (loop_.refuse_if_over()) return;
   LEV_DCHECK(t.is_on_context());
   if (std::exchange(t.is_signalled_, false)) return;
   const auto context = static_cast<unsigned>(t.context_);
   unseat(t);
   t.is_asleep_ = true;
   seat_next(context, settings_.switch_time);
-  loop_.block(why);
-  if (!t.is_on_context()) wait_for_seat(t);
+  if (loop_.block(why)) (void)wait_for_seat(t);
 }
 
 void processor::wake(thread& t) {
@@ -150,20 +151,23 @@ void processor::unseat(thread& t) {
   t.context_ = anywhere;
 }
 
-void processor::wait_for_seat(thread& t) {
-  while (!t.is_on_context()) loop_.block("a hardware context of its processor");
+bool processor::wait_for_seat(thread& t) {
+  while (!t.is_on_context())
+    if (!loop_.block("a hardware context of its processor")) return false;
+  return true;
 }
 
-void processor::end_quantum(thread& t) {
+// A new quantum, at once or when its turn comes; false when the run is over.
+bool processor::end_quantum(thread& t) {
   const auto context = static_cast<unsigned>(t.context_);
   if (first_for(context) == nullptr) {
     t.quantum_end_ = loop_.now() + settings_.quantum;
-    return;
+    return true;
   }
   unseat(t);
   queue_.push_back(&t);
   seat_next(context, settings_.switch_time);
-  wait_for_seat(t);
+  return wait_for_seat(t);
 }
 
 }  // namespace lev::virt

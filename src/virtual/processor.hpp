@@ -68,7 +68,8 @@ class processor {
   void spin(thread& t, const char* why);
   void poke(thread& t);
 
-  // True when another thread ran in between.
+  // True when another thread ran in between. Calls of a thread return without effect in a
+  // destructor that runs because the run is over (see loop::refuse_if_over).
   bool yield(thread& t);
   // The same with a named one; false, for the price of an empty yield, when it cannot run here now.
   bool yield_to(thread& t, thread& to);
@@ -96,8 +97,9 @@ class processor {
   void seat_next(unsigned context, virtual_time price, bool is_poll = false);
   void seat_thread(thread& t, unsigned context, virtual_time price, bool is_poll = false);
   void unseat(thread& t);
-  void wait_for_seat(thread& t);
-  void end_quantum(thread& t);
+  // False when the run is over.
+  bool wait_for_seat(thread& t);
+  bool end_quantum(thread& t);
 
   loop& loop_;
   processor_settings settings_;

@@ -76,10 +76,10 @@ TEST(virtual_loop, a_wake_ends_a_block_and_a_deadline_does) {
 
 TEST(virtual_loop, a_deadlock_names_each_actor_and_what_it_waits_for) {
   loop l;
-  l.start("reader", [&] { l.block("a letter"); });
+  l.start("reader", [&] { (void)l.block("a letter"); });
   l.start("writer", [&] {
     l.wait(3us);
-    l.block("room");
+    (void)l.block("room");
   });
   l.start("done", [] {});
   const std::string text = stuck_text(l);
@@ -124,7 +124,7 @@ TEST(virtual_loop, actors_that_do_not_get_on_are_named_with_what_they_do) {
     l.doing("the lock");
     for (;;) l.wait(100ns);
   });
-  l.start("idle", [&] { l.block("a letter"); });
+  l.start("idle", [&] { (void)l.block("a letter"); });
   const std::string text = stuck_text(l);
   EXPECT_NE(text.find("no progress: nobody has got on for 1 us"), std::string::npos) << text;
   EXPECT_NE(text.find("busy goes on by itself, at the lock, got on last at 0 ns"),
@@ -169,7 +169,7 @@ TEST(virtual_loop, stacks_of_a_stopped_run_are_unwound) {
   };
   l.start("holder", [&] {
     const counted c(alive);
-    l.block("what never comes");
+    (void)l.block("what never comes");
   });
   l.start("thrower", [&] {
     const counted c(alive);
@@ -186,7 +186,7 @@ TEST(virtual_loop, an_actor_that_catches_everything_is_left) {
   l.start("stubborn", [&] {
     for (;;) {
       try {
-        l.block("what never comes");
+        (void)l.block("what never comes");
       } catch (...) {
         ++caught;
       }
