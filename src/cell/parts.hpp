@@ -110,6 +110,7 @@ struct ppe_parts {
   std::function<void(ppe&)> program;
   virt::actor* actor = nullptr;
   virt::processor::thread* thread = nullptr;
+  bool awaits_interrupt = false;
   ea_t reserved = no_line;
 
   virt::processor& processor() const;

@@ -90,6 +90,17 @@ std::uint32_t take_letter(ppe_parts& p, mailbox& box) {
   return value;
 }
 
+// Sleeps as one of those that an interrupt wakes. Others may wake it, too: then it stays none of
+// them. False when the run is over.
+bool sleep_for_interrupt(ppe_parts& p, std::vector<ppe_parts*>& sleepers, const char* why) {
+  sleepers.push_back(&p);
+  p.awaits_interrupt = true;
+  p.processor().sleep(*p.thread, why);
+  p.awaits_interrupt = false;
+  std::erase(sleepers, &p);
+  return !p.home.loop.refuse_if_over();
+}
+
 void start_proxy(ppe_parts& p, command::kind k, unsigned index, ls_t ls, ea_t ea,
                  std::uint32_t bytes, unsigned tag) {
   machine_parts& m = p.home;
@@ -250,11 +261,9 @@ std::uint32_t ppe::read_mailbox(unsigned spe_index) {
 
 std::uint32_t ppe::read_interrupt_mailbox(unsigned spe_index) {
   spe_parts& s = spe_of(parts_, spe_index);
-  while (!s.interrupt.has_letter()) {
-    s.interrupt.sleepers.push_back(&parts_);
-    parts_.processor().sleep(*parts_.thread, "an interrupt of an SPE's mailbox");
-    if (parts_.home.loop.refuse_if_over()) return 0;
-  }
+  while (!s.interrupt.has_letter())
+    if (!sleep_for_interrupt(parts_, s.interrupt.sleepers, "an interrupt of an SPE's mailbox"))
+      return 0;
   const std::uint32_t value = take_letter(parts_, s.interrupt);
   auto& told = parts_.home.interrupts;
   told.erase(std::find(told.begin(), told.end(), spe_index));
@@ -263,11 +272,8 @@ std::uint32_t ppe::read_interrupt_mailbox(unsigned spe_index) {
 
 unsigned ppe::wait_interrupt() {
   machine_parts& m = parts_.home;
-  while (m.interrupts.empty()) {
-    m.any_sleepers.push_back(&parts_);
-    parts_.processor().sleep(*parts_.thread, "an interrupt of any SPE's mailbox");
-    if (m.loop.refuse_if_over()) return 0;
-  }
+  while (m.interrupts.empty())
+    if (!sleep_for_interrupt(parts_, m.any_sleepers, "an interrupt of any SPE's mailbox")) return 0;
   return m.interrupts.front();
 }
 

@@ -38,6 +38,7 @@ class processor {
    public:
     bool is_on_context() const { return context_ != anywhere; }
     int context() const { return context_; }
+    bool is_asleep() const { return is_asleep_; }
 
    private:
     friend class processor;

@@ -298,6 +298,72 @@ TEST(cell_machine, an_interrupt_wakes_a_thread_and_an_offload_comes_back) {
   EXPECT_EQ(sum, 25u);
 }
 
+// Another thread wakes one that waits for an interrupt while the interrupt is under way, or after a
+// letter that woke others: what it sleeps for next is not ended by interrupts.
+TEST(cell_machine, an_interrupt_ends_no_other_sleep) {
+  for (const auto wakes_at : {199us, 200us, 201us, 202us, 205us}) {
+    machine cell(machine_file::named("cell-ps3"));
+    ppe_thread first = nullptr;
+    cell.ppe_program(
+        [&](ppe& p) {
+          first = p.self();
+          p.wait_interrupt();
+          p.sleep("what never comes");
+        },
+        "first", 0);
+    cell.ppe_program(
+        [](ppe& p) {
+          p.read_interrupt_mailbox(0);
+          p.compute(1ms);
+          p.read_interrupt_mailbox(1);
+        },
+        "second", 1);
+    cell.ppe_program(
+        [&](ppe& p) {
+          p.compute(wakes_at);
+          p.wake(first);
+        },
+        "third", 0);
+    for (unsigned i = 0; i < 2; ++i)
+      cell.spe_program(i, [i](spe& s) {
+        s.compute(cycles(3200 * (198 + 300 * i)));
+        s.write_interrupt_mailbox(7);
+      });
+    error_kind kind = error_kind::bad_call;
+    EXPECT_NE(error_of(cell, &kind).find("PPE first waits for what never"), std::string::npos);
+    EXPECT_EQ(kind, error_kind::deadlock);
+  }
+}
+
+TEST(cell_machine, an_interrupt_under_way_ends_no_other_sleep) {
+  for (int woken_after = 0; woken_after < 10; ++woken_after) {
+    machine cell(machine_file::named("cell-ps3"));
+    ppe_thread first = nullptr;
+    cell.ppe_program(
+        [&](ppe& p) {
+          first = p.self();
+          p.wait_interrupt();
+          p.sleep("what never comes");
+        },
+        "first", 0);
+    cell.ppe_program(
+        [&](ppe& p) {
+          p.compute(198us + woken_after * 1us);
+          p.wake(first);
+          p.compute(1ms);
+          p.read_interrupt_mailbox(0);
+        },
+        "second", 1);
+    cell.spe_program(0, [](spe& s) {
+      s.compute(cycles(3200 * 200));
+      s.write_interrupt_mailbox(7);
+    });
+    error_kind kind = error_kind::bad_call;
+    EXPECT_NE(error_of(cell, &kind).find("PPE first waits for what never"), std::string::npos);
+    EXPECT_EQ(kind, error_kind::deadlock);
+  }
+}
+
 TEST(cell_machine, the_event_of_a_lost_reservation_and_signals) {
   machine cell(machine_file::named("cell-ps3"));
   const auto word = cell.memory<std::uint32_t>(32);
