@@ -186,7 +186,8 @@ void machine_parts::store_was_written(unsigned spe_index, ls_t ls, std::uint32_t
   look(spes[spe_index]->watchers, ls, count);
 }
 
-void machine_parts::lose_reservations(ea_t ea, std::uint32_t count, int by) {
+void machine_parts::lose_reservations(ea_t ea, std::uint32_t count, int by,
+                                      const ppe_parts* thread) {
   for (const auto& s : spes) {
     if (s->reserved == no_line || static_cast<int>(s->index) == by) continue;
     if (!overlap(s->reserved, line_bytes, ea, count)) continue;
@@ -194,7 +195,7 @@ void machine_parts::lose_reservations(ea_t ea, std::uint32_t count, int by) {
     if (s->reservation_waiter != nullptr) loop.wake(*std::exchange(s->reservation_waiter, nullptr));
   }
   for (const auto& t : threads)
-    if (t->reserved != no_line && overlap(t->reserved, line_bytes, ea, count))
+    if (t.get() != thread && t->reserved != no_line && overlap(t->reserved, line_bytes, ea, count))
       t->reserved = no_line;
 }
 

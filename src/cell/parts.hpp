@@ -174,7 +174,8 @@ struct machine_parts {
   // `by` is the SPE, or -1 for the PPE.
   void was_written(ea_t ea, std::uint32_t bytes, int by, bool through_caches);
   void store_was_written(unsigned spe_index, ls_t ls, std::uint32_t bytes);
-  void lose_reservations(ea_t ea, std::uint32_t bytes, int by);
+  // `thread`: the PPE thread that has written, which keeps its own.
+  void lose_reservations(ea_t ea, std::uint32_t bytes, int by, const ppe_parts* thread = nullptr);
   // All PPEs but `but` no longer have them next to their pipelines.
   void drop_near(ea_t ea, std::uint32_t bytes, unsigned but);
   void look(std::vector<watcher*>& all, ea_t ea, std::uint32_t bytes);

@@ -52,7 +52,7 @@ void fetch(ppe_parts& p, ea_t ea, bool is_reserving = false) {
 // After a store of the PPE: only its caches have the line.
 void stored(ppe_parts& p, ea_t ea, std::uint32_t bytes) {
   machine_parts& m = p.home;
-  m.lose_reservations(ea, bytes, -1);
+  m.lose_reservations(ea, bytes, -1, &p);
   m.lines.wrote(ea, m.ppe_agent(p.chip));
   m.drop_near(ea, bytes, p.chip);
   m.look(m.watchers, ea, bytes);

@@ -59,6 +59,29 @@ TEST(cell_machine, reservations_lose_no_count) {
   }
 }
 
+TEST(cell_machine, a_store_of_its_own_takes_no_reservation_from_a_thread) {
+  machine cell(machine_file::named("cell-ps3"));
+  const auto line = cell.memory<std::uint32_t>(32);
+  bool own = false;
+  bool other = true;
+  cell.ppe_program([&](ppe& p) {
+    std::uint32_t old = p.load_reserved(line.ea);
+    p.store(line.at(1), 7u);
+    own = p.store_conditional(line.ea, old + 1);
+    old = p.load_reserved(line.ea);
+    p.compute(10us);
+    other = p.store_conditional(line.ea, old + 1);
+  });
+  cell.ppe_program([&](ppe& p) {
+    p.compute(5us);
+    p.store(line.at(2), 9u);
+  });
+  cell.run();
+  EXPECT_TRUE(own);
+  EXPECT_FALSE(other);
+  EXPECT_EQ(line[0], 1u);
+}
+
 TEST(cell_machine, equal_seeds_give_one_hash) {
   std::uint32_t sum = 0;
   const report first = count_together(3, &sum);
