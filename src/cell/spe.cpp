@@ -168,13 +168,15 @@ std::uint32_t spe::spin(const local<std::uint32_t>& word, std::uint32_t value, c
   const std::int64_t each = checked_time(m, lap, who()).count();
   const virtual_time begin = m.loop.now();
   watcher w{word.ls, sizeof(std::uint32_t), m.loop.current()};
-  while (looked_at == value) {
-    const watching here(parts_.watchers, w);
-    if (!m.loop.block("a change of a word in its local store")) return looked_at;
-  }
-  // The first poll after the change sees it.
-  const std::int64_t since = (m.loop.now() - begin).count();
-  m.loop.wait(virtual_time((since / each + 1) * each - since));
+  do {
+    while (looked_at == value) {
+      const watching here(parts_.watchers, w);
+      if (!m.loop.block("a change of a word in its local store")) return looked_at;
+    }
+    // The first poll after the change sees what is there then, which may be the old value again.
+    const std::int64_t since = (m.loop.now() - begin).count();
+    m.loop.wait(virtual_time((since / each + 1) * each - since));
+  } while (looked_at == value && !m.loop.refuse_if_over());
   return looked_at;
 }
 

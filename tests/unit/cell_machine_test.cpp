@@ -95,6 +95,30 @@ TEST(cell_machine, equal_seeds_give_one_hash) {
   EXPECT_EQ(hashes.size(), 10u);
 }
 
+TEST(cell_machine, a_change_between_two_polls_is_not_seen) {
+  machine cell(machine_file::named("cell-ps3"));
+  std::uint32_t seen = 0;
+  virtual_time at{};
+  cell.spe_program(0, [&](spe& s) {
+    const auto word = s.allocate<std::uint32_t>(1);
+    word[0] = 0;
+    s.write_mailbox(word.ls);
+    seen = s.spin(word, 0, cycles(320'000));
+    at = s.now();
+  });
+  cell.ppe_program([&](ppe& p) {
+    const ea_t word = cell.store_ea(0, p.read_mailbox(0));
+    p.store(word, 1u);
+    p.compute(1us);
+    p.store(word, 0u);
+    p.compute(250us);
+    p.store(word, 7u);
+  });
+  cell.run();
+  EXPECT_EQ(seen, 7u);
+  EXPECT_GT(at, virtual_time(300us));
+}
+
 // Written down from a run; equal for every compiler.
 TEST(cell_machine, golden_times) {
   std::uint32_t sum = 0;
