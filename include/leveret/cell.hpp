@@ -88,7 +88,7 @@ struct options {
   std::uint64_t seed = 0;
   // Fill the targets of gets until the data arrives.
   bool poison = true;
-  // The run ends with an error after this much virtual time.
+  // Each run ends with an error after this much virtual time.
   virtual_time time_max = virtual_time::max() / 2;
   std::size_t stack_bytes = std::size_t{256} << 10;
   // This many polls in a row mean no progress.

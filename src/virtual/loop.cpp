@@ -12,7 +12,7 @@ namespace {
 // is caught and tried again is so sooner.
 constexpr unsigned refusals_max = 1'000'000;
 constexpr unsigned refusal_by_throw = 1000;
-}
+}  // namespace
 
 std::string actor::waits_for() const {
   if (has_ended_) return "has ended";
@@ -53,7 +53,7 @@ std::int64_t later(std::int64_t fs, virtual_time by) {
 }
 }  // namespace
 
-loop::loop(loop_options options) : options_(options), late_fs_(options.time_max.count()) {}
+loop::loop(loop_options options) : options_(options) {}
 
 loop::~loop() = default;
 
@@ -73,7 +73,9 @@ actor& loop::start(std::string name, std::function<void()> body) {
 
 void loop::run() {
   LEV_ASSERT(current_ == nullptr);
-  late_fs_ = std::min(options_.time_max.count(), later(now_fs_, options_.progress_max));
+  begun_fs_ = now_fs_;
+  over_fs_ = later(now_fs_, options_.time_max);
+  late_fs_ = std::min(over_fs_, later(now_fs_, options_.progress_max));
   main_.stand_for_caller();
   if (actor* first = next()) {
     current_ = first;
@@ -294,19 +296,19 @@ void loop::progress(virtual_time ahead) {
   LEV_DCHECK(current_ != nullptr);
   current_->got_on_ = now();
   const std::int64_t late = later(later(now_fs_, options_.progress_max), ahead);
-  late_fs_ = std::min(options_.time_max.count(), std::max(late_fs_, late));
+  late_fs_ = std::min(over_fs_, std::max(late_fs_, late));
 }
 
 void loop::stop_late(std::int64_t at_fs) {
-  if (at_fs > options_.time_max.count())
-    return get_stuck(stuck::kind::time_over, "the time of this run is over");
+  if (at_fs > over_fs_) return get_stuck(stuck::kind::time_over, "the time of this run is over");
   const std::int64_t micros = options_.progress_max.count() / 1'000'000'000;
   get_stuck(stuck::kind::no_progress,
             "no progress: nobody has got on for " + std::to_string(micros) + " us");
 }
 
 void loop::get_stuck(stuck::kind kind, const std::string& text) {
-  const std::string at = " after " + std::to_string(now_fs_ / 1'000'000) + " ns";
+  const std::int64_t ns = (now_fs_ - begun_fs_) / 1'000'000;
+  const std::string at = " after " + std::to_string(ns) + " ns";
   fail(std::make_exception_ptr(stuck(kind, text + at + everybody())));
 }
 

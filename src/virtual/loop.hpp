@@ -87,7 +87,7 @@ struct loop_options {
   std::size_t stack_bytes = std::size_t{256} << 10;
   // Polls in a row with no other event left, after which a run is said to make no progress.
   std::uint64_t polls_max = 2'000'000;
-  virtual_time time_max = virtual_time::max() / 2;
+  virtual_time time_max = virtual_time::max() / 2;  // of each run
   // Time without a report of progress, after which a run is said to make no progress.
   virtual_time progress_max = virtual_time::max() / 2;
 };
@@ -180,7 +180,9 @@ class loop {
   actor* current_ = nullptr;
   actor* next_ = nullptr;  // set by the event of an actor
   std::int64_t now_fs_ = 0;
-  std::int64_t late_fs_ = 0;  // a later event ends the run
+  std::int64_t begun_fs_ = 0;  // when this run began
+  std::int64_t over_fs_ = 0;   // an event later than the time of this run
+  std::int64_t late_fs_ = 0;   // or than that of those who get on ends the run
   virtual_time end_{};
   std::uint64_t sequence_ = 0;
   std::uint64_t events_ = 0;

@@ -159,6 +159,20 @@ TEST(virtual_loop, a_run_stops_when_its_time_is_over) {
   EXPECT_NE(stuck_text(l).find("time of this run is over"), std::string::npos);
 }
 
+TEST(virtual_loop, each_run_has_its_own_time) {
+  loop_options o;
+  o.time_max = 1us;
+  loop l(o);
+  for (int run = 0; run < 5; ++run) {
+    l.start("short", [&] { l.wait(400ns); });
+    EXPECT_EQ(stuck_text(l), "it ended");
+  }
+  l.start("long", [&] {
+    for (;;) l.wait(400ns);
+  });
+  EXPECT_NE(stuck_text(l).find("the time of this run is over after 800 ns"), std::string::npos);
+}
+
 TEST(virtual_loop, stacks_of_a_stopped_run_are_unwound) {
   loop l;
   int alive = 0;
