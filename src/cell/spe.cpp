@@ -102,8 +102,8 @@ ls_t spe::allocate_bytes(std::size_t count, std::size_t each, std::size_t align)
 
 void spe::compute(cycles n) {
   const virtual_time d = checked_time(parts_.home, n, name_of(parts_));
-  parts_.counts.computed += d;
   parts_.home.loop.wait(d);
+  parts_.counts.computed += d;
 }
 
 void spe::poll(cycles n) {

@@ -2,8 +2,9 @@
 #include "virtual/loop.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <new>
+
+#include "virtual/clock_end.hpp"
 
 namespace lev::virt {
 
@@ -47,9 +48,9 @@ void actor::enter(void* self) {
 }
 
 namespace {
-// The sum, or the largest number of 63 bits.
+// The sum, or the end of the clock.
 std::int64_t later(std::int64_t fs, virtual_time by) {
-  return fs + std::min(by.count(), std::numeric_limits<std::int64_t>::max() - fs);
+  return fs + std::min(by.count(), clock_end.count() - fs);
 }
 }  // namespace
 
@@ -175,8 +176,8 @@ bool loop::refuse_if_over() {
 void loop::pass(virtual_time d, unsigned is_work) {
   LEV_DCHECK(current_ != nullptr);
   actor& self = *current_;
-  // The run ends where 63 bits end.
-  const std::int64_t left = std::numeric_limits<std::int64_t>::max() - now_fs_;
+  // A step behind the end of the clock is late, whatever time_max.
+  const std::int64_t left = behind_end.count() - now_fs_;
   const std::int64_t at = now_fs_ + std::clamp<std::int64_t>(d.count(), 0, left);
   if (refuse_if_over()) return;
   // No event comes before that: no need to go through the heap.
@@ -250,7 +251,7 @@ void loop::finish(actor& self) {
 void loop::drain() {
   while (!is_over_ && !heap_.is_empty()) {
     const event e = heap_.pop();
-    now_fs_ = e.at_fs;
+    now_fs_ = std::min(e.at_fs, clock_end.count());
     try {
       e.to->on_event(e.note);
     } catch (...) {

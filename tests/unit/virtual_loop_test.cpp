@@ -159,6 +159,25 @@ TEST(virtual_loop, a_run_stops_when_its_time_is_over) {
   EXPECT_NE(stuck_text(l).find("time of this run is over"), std::string::npos);
 }
 
+TEST(virtual_loop, a_run_without_a_limit_ends_with_the_clock) {
+  loop_options o;
+  o.time_max = virtual_time::max();
+  o.progress_max = virtual_time::max();
+  loop l(o);
+  int steps = 0;
+  for (const bool is_alone : {true, false}) {
+    l.start("long", [&] {
+      while (++steps < 100) {
+        l.wait(1h);
+        l.progress(1h);
+      }
+    });
+    if (!is_alone) l.start("other", [&] { l.wait(1ns); });
+    EXPECT_NE(stuck_text(l).find("time of this run is over"), std::string::npos);
+    EXPECT_LT(steps, 10);
+  }
+}
+
 TEST(virtual_loop, each_run_has_its_own_time) {
   loop_options o;
   o.time_max = 1us;
