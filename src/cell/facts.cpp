@@ -21,8 +21,8 @@ namespace lev::cell {
 
 namespace {
 
-// Of bytes in a second, and of cycles: with this bound no sum of times comes near the limit of 63
-// bits of femtoseconds.
+// Of bytes in a second, and of cycles: with this bound no time of a part comes near the two minutes
+// that are kept free behind the end of the clock. What waits in line for a link is cut there.
 constexpr double most = 1e18;
 constexpr double cycles_most = 1e6;
 constexpr std::size_t file_bytes_max = 1 << 20;

@@ -12,6 +12,8 @@
 
 #include <cstdint>
 
+#include "virtual/clock_end.hpp"
+
 namespace lev::virt {
 
 class link {
@@ -24,9 +26,7 @@ class link {
   // Passes `bytes` that come at `from`, or as soon as those before are through; returns when the
   // last is.
   virtual_time pass(virtual_time from, std::int64_t bytes) {
-    const virtual_time begin = from > free_ ? from : free_;
-    const virtual_time takes = time_of(bytes);
-    free_ = begin + takes;
+    free_ = after(from > free_ ? from : free_, time_of(bytes));
     return free_;
   }
 
@@ -37,11 +37,11 @@ class link {
     virtual_time begin = from > lines_free_ ? from : lines_free_;
     if (free_ > begin) {
       begin = free_ < begin + takes ? free_ : begin + takes;
-      free_ += takes;
+      free_ = after(free_, takes);
     } else {
-      free_ = begin + takes;
+      free_ = after(begin, takes);
     }
-    lines_free_ = begin + takes;
+    lines_free_ = after(begin, takes);
     return lines_free_;
   }
 
@@ -53,6 +53,11 @@ class link {
   }
 
  private:
+  // The sum, which what waits in line could take beyond 63 bits.
+  static virtual_time after(virtual_time begin, virtual_time takes) {
+    return takes > behind_end - begin ? behind_end : begin + takes;
+  }
+
   std::int64_t kib_fs_;
   virtual_time free_{0};        // of everything
   virtual_time lines_free_{0};  // of pieces; never later

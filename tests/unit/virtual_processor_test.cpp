@@ -164,6 +164,19 @@ TEST(virtual_link, pieces_alone_go_one_after_the_other) {
   EXPECT_EQ(l.pass_line(1950ns, 128), 2125ns);  // what is left is less than a piece
 }
 
+TEST(virtual_link, what_cannot_end_in_time_ends_behind_the_clock) {
+  link slow(1e3);
+  virtual_time last{};
+  for (int i = 0; i < 10; ++i) {
+    const virtual_time end = slow.pass(virtual_time(0), 4 << 20);
+    EXPECT_GE(end, last);
+    last = end;
+  }
+  EXPECT_GT(last, clock_end);
+  EXPECT_GE(slow.pass_line(virtual_time(0), 128), virtual_time(0));
+  EXPECT_GT(slow.pass(virtual_time(0), 128), clock_end);
+}
+
 TEST(virtual_link, bytes_go_one_after_the_other) {
   link l(1024e6);  // a KiB takes a microsecond
   EXPECT_EQ(l.pass(virtual_time(0us), 1024), virtual_time(1us));
