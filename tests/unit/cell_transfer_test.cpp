@@ -207,6 +207,22 @@ TEST(cell_transfer, a_fence_waits_for_its_tag_group_and_a_barrier_holds_up_those
   EXPECT_TRUE(o.is_legal) << o.text;
 }
 
+TEST(cell_transfer, the_memory_of_each_chip_is_on_a_line) {
+  for (const unsigned chips : {2u, 3u, 6u}) {
+    machine cell(
+        machine_file::named("cell-ps3").with("machine.chips", chips).with("machine.memory", 1));
+    std::vector<array<double>> all;
+    for (unsigned i = 0; i < chips; ++i) all.push_back(cell.memory<double>(16, i));
+    for (const array<double>& each : all) EXPECT_EQ(each.ea % line_bytes, 0u) << chips << " chips";
+    cell.spe_program(0, [&](spe& s) {
+      const auto here = s.allocate<double>(16);
+      for (const array<double>& each : all) s.get(here, each.ea, 0);
+      s.wait_all(1);
+    });
+    cell.run();
+  }
+}
+
 TEST(cell_transfer, stores_of_other_spes_are_at_effective_addresses) {
   machine cell(machine_file::named("cell-ps3"));
   cell.spe_program(0, [&](spe& s) {
