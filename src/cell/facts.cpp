@@ -89,8 +89,9 @@ std::string told(double value) {
   return decimal_text(value, 12).c_str();
 }
 
-void check_value(const std::string& file, const fact_rule& rule, double value) {
-  const std::string name = rule.name;
+// `name`: the rule's, and before it the line, if there is one.
+void check_value(const std::string& file, const std::string& name, const fact_rule& rule,
+                 double value) {
   if (std::isnan(value)) refuse(file, name + " is not a number");
   if (value <= 0 && rule.min > 0)
     refuse(file, name + " is " + told(value) + ": it must be above 0");
@@ -157,7 +158,7 @@ constant constant_of(const fact_rule& rule, const line_parts& parts, const std::
     if (!parts.keys.contains(key)) refuse(file, place + " has no " + key);
   const toml_entry& value = parts.keys.at("value");
   if (value.is != toml_entry::kind::number) refuse(file, place + ": its value must be a number");
-  check_value(file, rule, value.number);
+  check_value(file, place, rule, value.number);
   constant c{rule.name,
              value.number,
              text_in(parts, "unit"),
@@ -274,7 +275,7 @@ machine_file machine_file::with(std::string_view constant_name, double value) co
   auto changed = std::make_shared<machine_file_parts>(*parts_);
   for (std::size_t i = 0; i < fact_count; ++i) {
     if (changed->constants[i].name != constant_name) continue;
-    check_value(changed->name, schema[i], value);
+    check_value(changed->name, schema[i].name, schema[i], value);
     changed->constants[i].value = value;
   }
   check_together(*changed);

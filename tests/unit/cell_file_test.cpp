@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -64,6 +65,11 @@ TEST(cell_file, bad_values_are_refused_by_name) {
   expect_refusal(changed(rate, "rate = { value = -1"), "clock.rate is -1: it must be above 0");
   expect_refusal(changed(rate, "rate = { value = 0"), "clock.rate is 0: it must be above 0");
   expect_refusal(changed(rate, "rate = { value = nan"), "clock.rate is not a number");
+  const std::string before = machine_file::text_of("cell-ps3");
+  const auto line = 1 + std::count(before.begin(), before.begin() + before.find(rate), '\n');
+  for (const char* value : {"-1", "0", "nan", "inf", "5", "3200000000.5"})
+    expect_refusal(changed(rate, std::string("rate = { value = ") + value),
+                   "line " + std::to_string(line) + ": clock.rate is");
   expect_refusal(changed(rate, "rate = { value = 5"), "clock.rate is 5: it must be from");
   expect_refusal(changed(rate, "rate = { value = \"fast\""), "its value must be a number");
   expect_refusal(changed("spes = { value = 6", "spes = { value = 1025"), "machine.spes is 1025");
