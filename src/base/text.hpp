@@ -13,6 +13,11 @@ inline const char* text_of(const std::exception& e) noexcept {
   return text != nullptr && *text != 0 ? text : "an exception whose what() is empty";
 }
 
+// A byte of a character of UTF-8 that is not its first.
+inline bool is_inside_character(char c) noexcept {
+  return (static_cast<unsigned char>(c) & 0xc0) == 0x80;
+}
+
 // whole_text_bytes() is how many of the first `bytes` of a text make whole characters of UTF-8: a
 // character that is cut off at the end is left out. Other encodings lose three bytes at most.
 inline std::size_t whole_text_bytes(const char* text, std::size_t bytes) noexcept {

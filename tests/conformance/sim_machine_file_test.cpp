@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -97,6 +98,25 @@ TEST(sim_machine_file, what_is_wrong_with_a_file_is_told) {
   EXPECT_TRUE(says(refusal_of("spes = { value = 6", "spes = { value = 0"), "machine.spes is 0"));
   EXPECT_TRUE(says(refusal_of("spes = { value = 6", "spes = { value = 1025"), "1 to 1024"));
   EXPECT_TRUE(says(refusal_of("store = { value = 256", "store = { value = 24"), "spe.kernel"));
+}
+
+// The text of an error has room for 255 bytes.
+TEST(sim_machine_file, what_is_wrong_with_a_file_of_a_long_path_is_told) {
+  start_alarm();
+  const std::string folder =
+      testing::TempDir() + "leveret-machine-" + std::to_string(getpid()) + std::string(150, 'f');
+  std::string path = folder;
+  for (int i = 0; i < 3; ++i) {
+    std::filesystem::create_directory(path);
+    path += "/" + std::string(69, 'f') + "\u00e9\u4e2d";
+  }
+  std::string text = cell::machine_file::text_of("cell-ps3");
+  std::ofstream(path) << text.replace(text.find("\"Hz\""), 4, "\"MHz\"");
+  const std::string said = refusal_of(path.c_str());
+  std::filesystem::remove_all(folder);
+  EXPECT_TRUE(says(said, "clock.rate is in 'MHz': it must be in 'Hz'"));
+  EXPECT_TRUE(says(said, ": line "));
+  EXPECT_TRUE(says(said, "config.sim_machine: ...f"));
 }
 
 TEST(sim_machine_file, says_how_many_workers_there_are) {

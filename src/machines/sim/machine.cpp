@@ -13,15 +13,16 @@
 
 #include "base/assert.hpp"
 #include "base/numbers.hpp"
+#include "base/text.hpp"
 #include "machines/sim/actors.hpp"
 #include "machines/sim/prices.hpp"
 #include "sync/exiting.hpp"
 
 #include <leveret/status.hpp>
 
-#include <cstdio>
 #include <memory>
 #include <new>
+#include <string>
 
 namespace lev::sim {
 
@@ -219,10 +220,17 @@ namespace lev {
 
 namespace {
 
-[[noreturn]] void refuse_file(const char* what) {
-  char message[256];
-  std::snprintf(message, sizeof message, "config.sim_machine: %s", what);
-  throw error(status::bad_config, -1, message);
+// An error of a file begins with its path and ends with what is wrong: of a long one, the end is
+// told.
+[[noreturn]] void refuse_file(const std::string& what) {
+  constexpr std::size_t told_max = 220;
+  std::string told = what;
+  if (what.size() > told_max) {
+    std::size_t from = what.size() - told_max;
+    while (from < what.size() && is_inside_character(what[from])) ++from;
+    told = "..." + what.substr(from);
+  }
+  throw error(status::bad_config, -1, ("config.sim_machine: " + told).c_str());
 }
 
 // Takes from the file the number of workers, their stores, and whether the host runs tasks. A
