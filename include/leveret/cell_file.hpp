@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace lev::cell {
@@ -43,7 +44,8 @@ struct constant {
 struct machine_file_parts;
 
 // A machine file, checked against the schema: every name in it is known and every known name is in
-// it, in its unit, within its bounds, with a source. Cheap to copy.
+// it, in its unit, within its bounds, with a source. Cheap to copy. None is without a machine: a
+// place for one that comes later is a std::optional.
 class machine_file {
  public:
   // One of names(), or the path of a file. Throws error (bad_machine), which names what is wrong.
@@ -63,6 +65,9 @@ class machine_file {
   std::string hash() const;
 
  private:
+  explicit machine_file(std::shared_ptr<const machine_file_parts> parts)
+      : parts_(std::move(parts)) {}
+
   std::shared_ptr<const machine_file_parts> parts_;
 };
 

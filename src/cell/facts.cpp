@@ -215,9 +215,7 @@ machine_file machine_file::parse(std::string_view text, const std::string& name)
     parts->constants.push_back(constant_of(rule, found->second, name));
   }
   check_together(*parts);
-  machine_file file;
-  file.parts_ = std::move(parts);
-  return file;
+  return machine_file(std::move(parts));
 }
 
 std::vector<std::string> machine_file::names() {
@@ -279,9 +277,7 @@ machine_file machine_file::with(std::string_view constant_name, double value) co
     changed->constants[i].value = value;
   }
   check_together(*changed);
-  machine_file file;
-  file.parts_ = std::move(changed);
-  return file;
+  return machine_file(std::move(changed));
 }
 
 std::string machine_file::hash() const {

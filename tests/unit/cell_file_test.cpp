@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <type_traits>
 
 #include "base/toml.hpp"
 
@@ -101,6 +102,9 @@ TEST(cell_file, names_that_are_missing_or_unknown_are_told) {
   EXPECT_THROW(machine_file::named("/dev/zero"), error);  // and is not read to its end
   EXPECT_THROW(machine_file::named("cell-ps3").value("dma.latency"), error);
 }
+
+// One without a machine would be a null pointer behind a promise.
+static_assert(!std::is_default_constructible_v<machine_file>);
 
 TEST(cell_file, a_changed_number_changes_the_hash) {
   const machine_file file = machine_file::named("cell-ps3");
