@@ -108,7 +108,7 @@ struct spe_counts {
 struct report {
   virtual_time time{};       // from the start to the end of the last program
   std::uint64_t events = 0;  // of the simulation
-  std::uint64_t hash = 0;    // of everything that happened, in order
+  std::uint64_t hash = 0;    // of everything that happened since the machine was made, in order
   std::uint64_t ppe_switches = 0;
   std::vector<spe_counts> spes;
 };

@@ -33,6 +33,12 @@ void run_ppe(ppe_parts& p) {
   p.processor().leave(*p.thread);
 }
 
+std::uint64_t switches_of(const machine_parts& m) {
+  std::uint64_t all = 0;
+  for (const auto& p : m.processors) all += p->switches();
+  return all;
+}
+
 // Local stores are as before the program, except for their bytes.
 void forget(machine_parts& m) {
   for (const auto& s : m.spes) {
@@ -154,6 +160,8 @@ report machine::run() {
                                           ": a program is a part of a run, and cannot begin one");
   check_usable(m);
   const virtual_time begin = m.loop.now();
+  const std::uint64_t events_before = m.loop.events();
+  const std::uint64_t switches_before = switches_of(m);
   m.has_failed = true;
   try {
     m.loop.run();
@@ -163,9 +171,9 @@ report machine::run() {
   m.has_failed = false;
   report r;
   r.time = m.loop.end() - begin;
-  r.events = m.loop.events();
+  r.events = m.loop.events() - events_before;
   r.hash = m.loop.hash();
-  for (const auto& p : m.processors) r.ppe_switches += p->switches();
+  r.ppe_switches = switches_of(m) - switches_before;
   for (const auto& s : m.spes) r.spes.push_back(s->counts);
   forget(m);
   return r;

@@ -307,6 +307,25 @@ TEST(cell_machine, two_runs_follow_each_other) {
   }
 }
 
+TEST(cell_machine, a_report_is_of_its_run) {
+  machine cell(machine_file::named("cell-ps3"));
+  const auto run = [&] {
+    cell.spe_program(0, [](spe& s) {
+      s.compute(cycles(100));
+      s.write_mailbox(1);
+    });
+    cell.ppe_program([](ppe& p) { p.read_mailbox(0); });
+    return cell.run();
+  };
+  const report first = run();
+  const report second = run();
+  EXPECT_EQ(second.time, first.time);
+  EXPECT_EQ(second.events, first.events);
+  EXPECT_EQ(second.ppe_switches, first.ppe_switches);
+  EXPECT_EQ(second.spes[0].computed, first.spes[0].computed);
+  EXPECT_NE(second.hash, first.hash);
+}
+
 TEST(cell_machine, a_program_whose_equal_seeds_differ_is_unrepeatable) {
   std::int64_t of_the_host = 0;
   const auto run = [&](std::int64_t step) {
