@@ -191,6 +191,9 @@ struct machine_parts {
 
 std::string name_of(const spe_parts& s);
 
+// The SPE's program gives a legal command to its MFC; it waits for room.
+void issue(spe_parts& s, command c);
+
 // The time that a program may let pass at once; `who` names the program. Throws error (bad_call).
 virtual_time checked_time(const machine_parts& m, cycles n, const std::string& who);
 virtual_time checked_time(virtual_time d, const std::string& who);

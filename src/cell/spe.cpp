@@ -20,16 +20,6 @@ std::string what(const spe_parts& s, command::kind k) {
   return name_of(s) + ": " + names[static_cast<int>(k)];
 }
 
-void issue(spe_parts& s, command c) {
-  machine_parts& m = s.home;
-  m.loop.wait(m.time_of(fact::issue));
-  const virtual_time begin = m.loop.now();
-  while (s.queue.is_full())
-    if (!s.queue.wait_change("room in the queue of its MFC")) return;
-  s.counts.transfer_waits += m.loop.now() - begin;
-  s.queue.add(std::move(c));
-}
-
 void transfer(spe_parts& s, command::kind k, ls_t ls, ea_t ea, std::uint32_t bytes, unsigned tag,
               order o) {
   check_tag(s, tag);
@@ -59,6 +49,16 @@ void transfer_list(spe_parts& s, command::kind k, ls_t ls, ea_t ea, const local<
 }
 
 }  // namespace
+
+void issue(spe_parts& s, command c) {
+  machine_parts& m = s.home;
+  m.loop.wait(m.time_of(fact::issue));
+  const virtual_time begin = m.loop.now();
+  while (s.queue.is_full())
+    if (!s.queue.wait_change("room in the queue of its MFC")) return;
+  s.counts.transfer_waits += m.loop.now() - begin;
+  s.queue.add(std::move(c));
+}
 
 unsigned spe::index() const {
   return parts_.index;

@@ -120,13 +120,10 @@ void spe::putqlluc(ls_t ls, ea_t ea, unsigned tag) {
   check_line(s, ls, ea, "putqlluc");
   const std::string wrong = why_bad_tag(tag);
   if (!wrong.empty()) throw error(error_kind::bad_tag, name_of(s) + ": " + wrong);
-  s.home.loop.wait(s.home.time_of(fact::issue));
-  while (s.queue.is_full())
-    if (!s.queue.wait_change("room in the queue of its MFC")) return;
   // Architecture: behind all before it in its tag group, as if it had a fence.
   command c{command::kind::put, order::fence, tag, ls, ea, line_bytes};
   c.is_atomic = true;
-  s.queue.add(std::move(c));
+  issue(s, std::move(c));
 }
 
 void spe::wait_lost_reservation() {

@@ -93,6 +93,23 @@ TEST(cell_times, the_seventeenth_command_waits_for_room) {
   EXPECT_EQ(more, 1026);  // until the first has ended
 }
 
+TEST(cell_times, a_wait_for_room_is_counted_whatever_waits) {
+  machine cell(machine_file::named("cell-ps3"));
+  const auto memory = cell.memory<std::uint8_t>(line_bytes);
+  virtual_time waited{};
+  cell.spe_program(0, [&](spe& s) {
+    const auto line = s.allocate<std::uint8_t>(line_bytes);
+    const virtual_time issue =
+        cell.clock().time_of(cycles(static_cast<std::int64_t>(cell.file().value("mfc.issue"))));
+    constexpr int lines = 200;
+    for (int i = 0; i < lines; ++i) s.putqlluc(line.ls, memory.ea, 0);
+    waited = s.now() - issue * lines;
+  });
+  const report r = cell.run();
+  EXPECT_GT(waited, virtual_time(0));
+  EXPECT_EQ(r.spes[0].transfer_waits, waited);
+}
+
 TEST(cell_times, elements_of_a_list_begin_one_after_the_other) {
   const std::int64_t took = cycles_of(simple(), [](spe& s, auto, auto there) {
     const auto list = s.allocate<list_element>(10);
