@@ -50,6 +50,7 @@ void forget(machine_parts& m) {
   }
   m.watchers.clear();
   m.threads.clear();
+  for (const auto& p : m.processors) p->forget_threads();
 }
 
 }  // namespace

@@ -24,6 +24,11 @@ void processor::leave(thread& t) {
   seat_next(context, settings_.switch_time);
 }
 
+void processor::forget_threads() {
+  LEV_DCHECK(queue_.empty());
+  threads_.clear();
+}
+
 void processor::pass(thread& t, virtual_time d, bool is_poll) {
   while (d > virtual_time(0) && !loop_.refuse_if_over()) {
     LEV_DCHECK(t.is_on_context());

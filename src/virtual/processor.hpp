@@ -60,6 +60,8 @@ class processor {
   thread& enter(int pinned = anywhere);
   // The opposite; the thread itself calls it last.
   void leave(thread& t);
+  // Forgets its threads, all of which have left.
+  void forget_threads();
 
   // Runs for that much time on a context; more passes meanwhile if others run in between.
   void run(thread& t, virtual_time d) { pass(t, d, false); }
@@ -81,6 +83,7 @@ class processor {
 
   virtual_time busy(unsigned context) const { return contexts_[context].busy; }
   std::uint64_t switches() const { return switches_; }
+  std::size_t thread_count() const { return threads_.size(); }
 
  private:
   struct seat {

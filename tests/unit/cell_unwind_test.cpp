@@ -1,10 +1,13 @@
-// A simulated Cell whose run ends by an error: stacks are unwound, and destructors that would wait.
+// How a run of a simulated Cell ends: nothing is left behind; after an error stacks are unwound,
+// and no destructor waits.
 #include <leveret/cell.hpp>
 
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <string>
+
+#include "cell/parts.hpp"
 
 namespace lev::cell {
 namespace {
@@ -47,6 +50,16 @@ void expect_end_in_spe(const std::function<void(spe&, ea_t)>& waits, const std::
     });
     EXPECT_NE(error_of(cell).find("enough"), std::string::npos) << name;
     EXPECT_TRUE(is_done) << name;
+  }
+}
+
+TEST(cell_unwind, a_run_leaves_no_threads_behind) {
+  machine cell(machine_file::named("cell-qs20"));
+  for (int run = 0; run < 3; ++run) {
+    for (unsigned chip = 0; chip < 2; ++chip)
+      cell.ppe_program([](ppe& p) { p.compute(cycles(1)); }, {}, machine::anywhere, chip);
+    cell.run();
+    for (const auto& each : cell.parts().processors) EXPECT_EQ(each->thread_count(), 0u);
   }
 }
 
