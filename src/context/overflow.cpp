@@ -34,8 +34,9 @@ std::uintptr_t stack_pointer_of([[maybe_unused]] const ucontext_t& at) noexcept 
 void say_why(int, siginfo_t* info, void* context) {
   constexpr char message[] =
       "leveret: a stack is full. Tasks on contexts have config.context_stack_bytes, items of "
-      "interleave() 256 KiB, threads what the system gives them: raise it, or put large variables "
-      "elsewhere. The program ends with SIGSEGV.\n";
+      "interleave() 256 KiB, programs of a simulated Cell cell::options::stack_bytes, threads what "
+      "the system gives them: raise it, or put large variables elsewhere. The program ends with "
+      "SIGSEGV.\n";
   std::signal(SIGSEGV, SIG_DFL);
   if (info->si_code <= 0) return (void)raise(SIGSEGV);  // it was sent; delivered at the return
   const std::uintptr_t top = stack_pointer_of(*static_cast<const ucontext_t*>(context));

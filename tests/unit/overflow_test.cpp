@@ -33,7 +33,7 @@ void run_alone(F&& f) {
 
 TEST(overflow_death_test, of_an_item_is_told) {
   EXPECT_EXIT(run_alone([] { interleave(4, 4, [](std::size_t, strand&) { fill(deep); }); }),
-              ends_by_fault, "a stack is full.*256 KiB");
+              ends_by_fault, "a stack is full.*256 KiB.*cell::options::stack_bytes");
 }
 
 void fill_task(result<int> out) {
