@@ -76,9 +76,10 @@ void mfc::begin(command& c) {
   virtual_time at = m.loop.now();
   virtual_time end = at;
   ls_t ls = c.ls;
+  std::size_t number = 0;
   for (const list_element& e : c.elements) {
     const ea_t ea = (c.ea & ~ea_t{0xffffffff}) | e.low;
-    m.check_list_element(spe_index_, ls, ea, e.bytes);
+    m.check_list_element(spe_index_, c.is, number++, ls, ea, e.bytes);
     at += m.clock.time_of(m.numbers.cycles(fact::list_element));
     if (m.opts.poison && c.is_get()) std::memset(m.store_of(spe_index_, ls), poison, e.bytes);
     end = std::max(end,

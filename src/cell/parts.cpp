@@ -52,16 +52,18 @@ spe_parts::spe_parts(machine_parts& m, unsigned i)
   free_to = store_end - static_cast<ls_t>(m.numbers.whole(fact::stack_kib) << 10);
 }
 
-virtual_time checked_time(virtual_time d, const std::string& who) {
+virtual_time checked_time(virtual_time d, const std::string& who, const char* call) {
   if (d >= virtual_time(0) && d <= std::chrono::hours(1)) return d;
-  throw error(error_kind::bad_call, who + ": a time of " + std::to_string(d.count() / 1'000'000) +
+  throw error(error_kind::bad_call, who + ": " + call + ": a time of " +
+                                        std::to_string(d.count() / 1'000'000) +
                                         " ns: it must be from 0 to an hour");
 }
 
-virtual_time checked_time(const machine_parts& m, cycles n, const std::string& who) {
+virtual_time checked_time(const machine_parts& m, cycles n, const std::string& who,
+                          const char* call) {
   const std::int64_t most = m.clock.cycles_in(std::chrono::hours(1)).count;
   if (n.count >= 0 && n.count <= most) return m.clock.time_of(n);
-  throw error(error_kind::bad_call, who + ": a time of " + std::to_string(n.count) +
+  throw error(error_kind::bad_call, who + ": " + call + ": a time of " + std::to_string(n.count) +
                                         " cycles: it must be from 0 to an hour");
 }
 
@@ -157,9 +159,12 @@ void machine_parts::refuse_store(unsigned spe_index, ls_t ls, std::uint64_t byte
                   ", between the kernel and the stacks; use allocate()");
 }
 
-void machine_parts::check_list_element(unsigned spe_index, ls_t ls, ea_t ea,
-                                       std::uint32_t bytes) const {
-  const auto who = [&] { return name_of(*spes[spe_index]) + ": element of a list"; };
+void machine_parts::check_list_element(unsigned spe_index, command::kind k, std::size_t number,
+                                       ls_t ls, ea_t ea, std::uint32_t bytes) const {
+  const auto who = [&] {
+    return name_of(*spes[spe_index]) + ": element " + std::to_string(number) + " of a " +
+           name_of(k);
+  };
   const std::string wrong = why_illegal(ls, ea, bytes);
   if (!wrong.empty()) throw error(error_kind::illegal_transfer, who() + " of " + wrong);
   check_range(ea, bytes, who);

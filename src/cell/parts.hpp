@@ -168,7 +168,8 @@ struct machine_parts {
   void check_store(unsigned spe_index, ls_t ls, std::uint64_t bytes, const Who& who) const {
     if (!has_in_store(spe_index, ls, bytes)) refuse_store(spe_index, ls, bytes, who());
   }
-  void check_list_element(unsigned spe_index, ls_t ls, ea_t ea, std::uint32_t bytes) const;
+  void check_list_element(unsigned spe_index, command::kind k, std::size_t number, ls_t ls, ea_t ea,
+                          std::uint32_t bytes) const;
 
   // Bytes have changed: reservations are lost, caches have the line or not, watchers look.
   // `by` is the SPE, or -1 for the PPE.
@@ -194,9 +195,13 @@ std::string name_of(const spe_parts& s);
 // The SPE's program gives a legal command to its MFC; it waits for room.
 void issue(spe_parts& s, command c);
 
-// The time that a program may let pass at once; `who` names the program. Throws error (bad_call).
-virtual_time checked_time(const machine_parts& m, cycles n, const std::string& who);
-virtual_time checked_time(virtual_time d, const std::string& who);
+// The time that a program may let pass at once; `who` and `call` name the program and its call.
+// Throws error (bad_call).
+virtual_time checked_time(const machine_parts& m, cycles n, const std::string& who,
+                          const char* call);
+virtual_time checked_time(virtual_time d, const std::string& who, const char* call);
+// Throws error (bad_tag).
+void check_tag(const spe_parts& s, unsigned tag, const char* call);
 
 }  // namespace lev::cell
 

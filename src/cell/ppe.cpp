@@ -140,14 +140,14 @@ int ppe::context() const {
 }
 
 void ppe::compute(cycles n) {
-  spend(parts_, checked_time(parts_.home, n, parts_.name));
+  spend(parts_, checked_time(parts_.home, n, parts_.name, "compute"));
 }
 void ppe::compute(virtual_time d) {
-  spend(parts_, checked_time(d, parts_.name));
+  spend(parts_, checked_time(d, parts_.name, "compute"));
 }
 
 void ppe::progress(virtual_time ahead) {
-  parts_.home.loop.progress(checked_time(ahead, parts_.name));
+  parts_.home.loop.progress(checked_time(ahead, parts_.name, "progress"));
 }
 void ppe::doing(const char* what) {
   parts_.home.loop.doing(what);

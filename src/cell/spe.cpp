@@ -10,19 +10,13 @@ namespace lev::cell {
 
 namespace {
 
-void check_tag(const spe_parts& s, unsigned tag) {
-  const std::string wrong = why_bad_tag(tag);
-  if (!wrong.empty()) throw error(error_kind::bad_tag, name_of(s) + ": " + wrong);
-}
-
 std::string what(const spe_parts& s, command::kind k) {
-  constexpr const char* names[] = {"get", "put", "list of gets", "list of puts", "signal"};
-  return name_of(s) + ": " + names[static_cast<int>(k)];
+  return name_of(s) + ": " + name_of(k);
 }
 
 void transfer(spe_parts& s, command::kind k, ls_t ls, ea_t ea, std::uint32_t bytes, unsigned tag,
               order o) {
-  check_tag(s, tag);
+  check_tag(s, tag, name_of(k));
   const std::string wrong = why_illegal(ls, ea, bytes);
   if (!wrong.empty()) throw error(error_kind::illegal_transfer, what(s, k) + " of " + wrong);
   s.home.check_range(ea, bytes, [&] { return what(s, k); });
@@ -32,7 +26,7 @@ void transfer(spe_parts& s, command::kind k, ls_t ls, ea_t ea, std::uint32_t byt
 
 void transfer_list(spe_parts& s, command::kind k, ls_t ls, ea_t ea, const local<list_element>& list,
                    unsigned tag, order o) {
-  check_tag(s, tag);
+  check_tag(s, tag, name_of(k));
   const std::string wrong = why_illegal_list(list.ls, list.size);
   if (!wrong.empty()) throw error(error_kind::illegal_transfer, what(s, k) + ": " + wrong);
   s.home.check_store(s.index, list.ls, list.bytes(), [&] { return what(s, k); });
@@ -40,7 +34,7 @@ void transfer_list(spe_parts& s, command::kind k, ls_t ls, ea_t ea, const local<
   const auto* elements = static_cast<const list_element*>(s.home.store_of(s.index, list.ls));
   for (std::size_t i = 0; i < list.size; ++i) {
     const ea_t target = (ea & ~ea_t{0xffffffff}) | elements[i].low;
-    s.home.check_list_element(s.index, at, target, elements[i].bytes);
+    s.home.check_list_element(s.index, k, i, at, target, elements[i].bytes);
     at = (at + elements[i].bytes + 15) & ~ls_t{15};
   }
   command c{k, o, tag, ls, ea, list.bytes()};
@@ -49,6 +43,11 @@ void transfer_list(spe_parts& s, command::kind k, ls_t ls, ea_t ea, const local<
 }
 
 }  // namespace
+
+void check_tag(const spe_parts& s, unsigned tag, const char* call) {
+  const std::string wrong = why_bad_tag(tag);
+  if (!wrong.empty()) throw error(error_kind::bad_tag, name_of(s) + ": " + call + ": " + wrong);
+}
 
 void issue(spe_parts& s, command c) {
   machine_parts& m = s.home;
@@ -101,17 +100,17 @@ ls_t spe::allocate_bytes(std::size_t count, std::size_t each, std::size_t align)
 }
 
 void spe::compute(cycles n) {
-  const virtual_time d = checked_time(parts_.home, n, name_of(parts_));
+  const virtual_time d = checked_time(parts_.home, n, name_of(parts_), "compute");
   parts_.home.loop.wait(d);
   parts_.counts.computed += d;
 }
 
 void spe::poll(cycles n) {
-  parts_.home.loop.poll(checked_time(parts_.home, n, name_of(parts_)));
+  parts_.home.loop.poll(checked_time(parts_.home, n, name_of(parts_), "poll"));
 }
 
 void spe::progress(virtual_time ahead) {
-  parts_.home.loop.progress(checked_time(ahead, name_of(parts_)));
+  parts_.home.loop.progress(checked_time(ahead, name_of(parts_), "progress"));
 }
 void spe::doing(const char* what) {
   parts_.home.loop.doing(what);
@@ -165,7 +164,7 @@ std::uint32_t spe::spin(const local<std::uint32_t>& word, std::uint32_t value, c
                                           " cycles: words lie at multiples of 4, and a lap takes "
                                           "a cycle or more");
   const auto& looked_at = *static_cast<const std::uint32_t*>(m.store_of(parts_.index, word.ls));
-  const std::int64_t each = checked_time(m, lap, who()).count();
+  const std::int64_t each = checked_time(m, lap, name_of(parts_), "spin").count();
   const virtual_time begin = m.loop.now();
   watcher w{word.ls, sizeof(std::uint32_t), m.loop.current()};
   do {

@@ -118,8 +118,7 @@ void spe::putlluc(ls_t ls, ea_t ea) {
 void spe::putqlluc(ls_t ls, ea_t ea, unsigned tag) {
   spe_parts& s = parts_;
   check_line(s, ls, ea, "putqlluc");
-  const std::string wrong = why_bad_tag(tag);
-  if (!wrong.empty()) throw error(error_kind::bad_tag, name_of(s) + ": " + wrong);
+  check_tag(s, tag, "putqlluc");
   // Architecture: behind all before it in its tag group, as if it had a fence.
   command c{command::kind::put, order::fence, tag, ls, ea, line_bytes};
   c.is_atomic = true;
@@ -184,8 +183,7 @@ std::uint32_t spe::read_signal(unsigned which) {
 void spe::send_signal(unsigned to_spe, unsigned which, std::uint32_t value, unsigned tag) {
   spe_parts& s = parts_;
   check_signal(s, to_spe, which);
-  const std::string wrong = why_bad_tag(tag);
-  if (!wrong.empty()) throw error(error_kind::bad_tag, name_of(s) + ": " + wrong);
+  check_tag(s, tag, "send_signal");
   s.home.loop.wait(s.home.time_of(fact::issue));
   s.home.after(s.home.time_of(fact::store_latency),
                [&s, to_spe, which, value] { s.home.deliver_signal(to_spe, which, value); });

@@ -28,6 +28,12 @@ struct command {
   bool is_get() const { return is == kind::get || is == kind::get_list; }
 };
 
+// In words, for errors.
+constexpr const char* name_of(command::kind k) {
+  constexpr const char* names[] = {"get", "put", "list of gets", "list of puts"};
+  return names[static_cast<int>(k)];
+}
+
 // What is wrong with a transfer, and what would be right; empty when it is legal. Looks at the size
 // and the alignment of both addresses.
 std::string why_illegal(ls_t ls, ea_t ea, std::uint32_t bytes);

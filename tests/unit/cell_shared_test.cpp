@@ -243,7 +243,8 @@ TEST(cell_shared, a_list_that_is_spoilt_in_the_queue_is_an_error) {
       ADD_FAILURE() << "a list of " << bytes << " bytes was taken";
     } catch (const error& e) {
       EXPECT_EQ(e.kind, error_kind::illegal_transfer);
-      EXPECT_NE(std::string(e.what()).find("element of a list"), std::string::npos) << e.what();
+      EXPECT_NE(std::string(e.what()).find("element 0 of a list of gets"), std::string::npos)
+          << e.what();
     }
   }
 }

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <string>
+#include <vector>
 
 namespace lev::cell {
 namespace {
@@ -103,6 +105,28 @@ TEST(cell_transfer, an_error_names_the_spe_and_what_would_be_right) {
   EXPECT_NE(place.text.find("use allocate()"), std::string::npos) << place.text;
   const outcome nowhere = run_spe([](machine&, spe& s) { s.get(s.allocate<char>(16), 16, 0); });
   EXPECT_NE(nowhere.text.find("nothing at address 0x10"), std::string::npos) << nowhere.text;
+}
+
+TEST(cell_transfer, an_error_names_the_call) {
+  const auto says = [](const std::string& part, const std::function<void(spe&)>& call) {
+    const outcome o = run_spe([&](machine&, spe& s) { call(s); });
+    EXPECT_NE(o.text.find("SPE 0 (test): " + part), std::string::npos) << o.text;
+  };
+  says("compute: a time of -1", [](spe& s) { s.compute(cycles(-1)); });
+  says("poll: a time of -1", [](spe& s) { s.poll(cycles(-1)); });
+  says("progress: a time of -1", [](spe& s) { s.progress(std::chrono::nanoseconds(-1)); });
+  says("put: tag 40", [](spe& s) { s.put(0x8000, 0x20000, 16, 40); });
+  says("putqlluc: tag 40", [](spe& s) { s.putqlluc(0x8000, 0x20000, 40); });
+  says("send_signal: tag 40", [](spe& s) { s.send_signal(1, 1, 1, 40); });
+  const auto list = [](spe& s) {
+    const auto elements = s.allocate<list_element>(3);
+    for (int i = 0; i < 2; ++i) elements[i] = {16, 0x20000};
+    elements[2] = {99, 0x20000};
+    return elements;
+  };
+  says("list of puts: tag 40", [&](spe& s) { s.put_list(0x8000, 0x20000, list(s), 40); });
+  says("element 2 of a list of puts of 99 bytes",
+       [&](spe& s) { s.put_list(0x8000, 0x20000, list(s), 1); });
 }
 
 TEST(cell_transfer, a_store_that_is_full_says_what_is_left) {
