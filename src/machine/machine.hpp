@@ -25,6 +25,7 @@
 #include <sched.h>
 
 #include <cstdlib>
+#include <memory>
 
 namespace lev {
 
@@ -275,11 +276,13 @@ void copy_rows(void* local, const argument& remote, bool to_local) noexcept;
 struct machine_kind {
   const char* name;
   const char* (*unavailable)() noexcept;  // null when it works here, else why not and what to do
-  machine* (*make)(const config& c);      // null when memory is short; throws lev::error
-  bool is_remote = false;                 // the host's cores run no tasks
+  // Null when memory is short; throws lev::error. `settled` is what settle() has returned.
+  machine* (*make)(const config& c, const void* settled);
+  bool is_remote = false;  // the host's cores run no tasks
   // The machine's own changes to a configuration, and checks of its own part of it, before the rest
-  // is checked; throws lev::error. Null: there are none.
-  void (*settle)(config& c) = nullptr;
+  // is checked; throws lev::error. What it has read for that, for make(): a pipe cannot be read
+  // twice. Null: there is none of this.
+  std::shared_ptr<const void> (*settle)(config& c) = nullptr;
 };
 
 // The machines of this library, in the order they are listed; null at the end.

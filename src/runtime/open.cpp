@@ -256,11 +256,12 @@ std::uint32_t measure_turns(machine& m) noexcept {
 std::unique_ptr<runtime_state> make_state(const config& given) {
   config settings = given;
   const machine_kind& kind = choose_machine(settings);
-  if (kind.settle != nullptr) kind.settle(settings);
+  std::shared_ptr<const void> settled;
+  if (kind.settle != nullptr) settled = kind.settle(settings);
   settle_config(settings, kind.is_remote);
   auto c = std::make_unique<runtime_state>(settings);
   c->machine_name = kind.name;
-  c->machine_owner.reset(kind.make(settings));
+  c->machine_owner.reset(kind.make(settings, settled.get()));
   c->machine = c->machine_owner.get();
   if (c->machine == nullptr) throw error(status::out_of_memory, -1, "no memory for the machine");
   c->caps = c->machine->capabilities();

@@ -69,7 +69,7 @@ class place final : public lev::machine {
   atomic<std::uint32_t> ended_;
 };
 
-inline lev::machine* make_place(const lev::config&) noexcept {
+inline lev::machine* make_place(const lev::config&, const void*) noexcept {
   return new place;
 }
 inline const char* is_available() noexcept {

@@ -352,7 +352,7 @@ const char* why_unavailable() noexcept {
   return nullptr;
 }
 
-machine* make_processes(const config& c) {
+machine* make_processes(const config& c, const void*) {
   return new (std::nothrow) process_machine(c);
 }
 
@@ -369,13 +369,14 @@ void check_pool(const char* name) {
                 "config.processes.pool: must be 1 to 60 letters, digits, '.', '-' or '_'");
 }
 
-void check_processes(config& c) {
+std::shared_ptr<const void> check_processes(config& c) {
   if (c.processes.pool != nullptr) check_pool(c.processes.pool);
   const char* const* command = c.processes.worker_command;
   if (command != nullptr && (command[0] == nullptr || command[0][0] == 0))
     throw error(status::bad_config, -1,
                 "config.processes.worker_command: names no program; its first word must, null "
                 "means this one");
+  return nullptr;
 }
 
 }  // namespace

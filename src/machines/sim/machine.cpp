@@ -30,7 +30,7 @@ constexpr std::size_t stack_bytes = 8 << 20;  // as a thread has; committed as i
 
 class sim_machine final : public machine {
  public:
-  explicit sim_machine(const config& c) : prices_(c), seed_(c.seed) {}
+  sim_machine(const config& c, const cell::machine_file& file) : prices_(c, file), seed_(c.seed) {}
 
   capability capabilities() const noexcept override {
     return {false, true, true, false, prices_.hosts_work()};
@@ -234,31 +234,28 @@ namespace {
 }
 
 // Takes from the file the number of workers, their stores, and whether the host runs tasks. A
-// configuration that names no file stays as it is.
-void settle_sim(config& c) {
-  if (c.sim_machine == nullptr) return;
+// configuration that names no file stays as it is. Returns the file.
+std::shared_ptr<const void> settle_sim(config& c) {
   try {
-    const cell::facts facts(sim::file_of(c));
+    auto file = std::make_shared<const cell::machine_file>(sim::file_of(c));
+    if (c.sim_machine == nullptr) return file;
+    const cell::facts facts(*file);
     using cell::fact;
     if (c.workers == 0) c.workers = static_cast<int>(facts.number(fact::spes));
     const std::int64_t reserved = facts.whole(fact::kernel_kib) + facts.whole(fact::stack_kib);
     const std::int64_t store_kib = facts.whole(fact::store_kib) - reserved;
     c.local_store_bytes = smaller(c.local_store_bytes, static_cast<std::size_t>(store_kib) << 10);
-    if (facts.number(fact::ppe_runs_tasks) != 0) return;
+    if (facts.number(fact::ppe_runs_tasks) != 0) return file;
     if (c.wait == wait_policy::help) c.wait = wait_policy::park;
     if (c.full == when_full::help) c.full = when_full::wait;
+    return file;
   } catch (const cell::error& e) {
     refuse_file(e.what());
   }
 }
 
-// The file is read a second time, and may have changed.
-machine* make_sim(const config& c) {
-  try {
-    return new sim::sim_machine(c);
-  } catch (const cell::error& e) {
-    refuse_file(e.what());
-  }
+machine* make_sim(const config& c, const void* file) {
+  return new sim::sim_machine(c, *static_cast<const cell::machine_file*>(file));
 }
 
 }  // namespace

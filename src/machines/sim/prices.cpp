@@ -23,8 +23,8 @@ cell::machine_file file_of(const config& c) {
   return cell::machine_file::named(c.sim_machine == nullptr ? "cell-ps3" : c.sim_machine);
 }
 
-prices::prices(const config& c)
-    : facts_(file_of(c)),
+prices::prices(const config& c, const cell::machine_file& file)
+    : facts_(file),
       clock_(facts_.get(cell::fact::clock_rate)),
       cycle_fs_(static_cast<std::uint64_t>(clock_.time_of(cycles(1)).count())),
       engines_(static_cast<unsigned>(c.workers) + 1),

@@ -24,8 +24,7 @@ constexpr cycle_count time_max = cycle_count{1} << 62;
 
 class prices {
  public:
-  // Throws lev::cell::error for a file that does not describe a machine.
-  explicit prices(const config& c);
+  prices(const config& c, const cell::machine_file& file);
   prices(const prices&) = delete;
   prices& operator=(const prices&) = delete;
 

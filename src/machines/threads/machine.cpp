@@ -108,8 +108,9 @@ bool thread_machine::start(std::uint32_t workers, worker_entry entry, void* cont
 }  // namespace
 
 extern const machine_kind threads_kind;
-const machine_kind threads_kind = {
-    "threads", []() noexcept -> const char* { return nullptr; },
-    [](const config& c) noexcept -> machine* { return new (std::nothrow) thread_machine(c); }};
+const machine_kind threads_kind = {"threads", []() noexcept -> const char* { return nullptr; },
+                                   [](const config& c, const void*) noexcept -> machine* {
+                                     return new (std::nothrow) thread_machine(c);
+                                   }};
 
 }  // namespace lev
