@@ -55,6 +55,21 @@ def test_nobody_reads_standard_output(buffers: str, command: str, tmp_path: Path
     assert said.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("command", "option"), [("run lu", "--trace t.json"), ("run mandelbrot", "--out x.png")]
+)
+def test_the_working_folder_has_been_removed(command: str, option: str, tmp_path: Path) -> None:
+    if "--out" in option:
+        pytest.importorskip("matplotlib")
+    (tmp_path / "gone").mkdir()
+    line = f'cd gone; rmdir "$PWD"; {COMMAND} {command} {option}'
+    code, said = _run(line, tmp_path)
+    assert code == 3
+    assert (
+        said == f"leveret: {option}: the working folder has been removed; name a file in another\n"
+    )
+
+
 def _trace(path: Path, name: str = "a") -> Path:
     entry = {"ph": "X", "tid": 0, "cat": "execute", "name": name, "ts": 1, "dur": 1}
     lane = {"ph": "M", "tid": 0, "name": "thread_name", "args": {"name": name}}

@@ -157,7 +157,12 @@ def check_folder(option: str, path: Optional[Path]) -> None:
         raise FileNotFoundError(f"{option} {path}: there is no folder {path.parent}; make it first")
     if path.is_dir():
         raise IsADirectoryError(f"{option} {path}: this is a folder; name a file in it")
-    there = path if path.exists() else Path(os.path.realpath(path)).parent
+    try:
+        there = path if path.exists() else Path(os.path.realpath(path)).parent
+    except FileNotFoundError as error:  # of no path: it asks where the process works
+        raise FileNotFoundError(
+            f"{option} {path}: the working folder has been removed; name a file in another"
+        ) from error
     if not os.access(there, os.W_OK):
         raise PermissionError(f"{option} {path}: it cannot be written; name another file")
 
