@@ -18,6 +18,8 @@ processor::thread& processor::enter(int pinned) {
 }
 
 void processor::leave(thread& t) {
+  // A thread that waited in a destructor when the run ended has no context to give back.
+  if (loop_.refuse_if_over()) return;
   LEV_DCHECK(t.is_on_context());
   const auto context = static_cast<unsigned>(t.context_);
   unseat(t);

@@ -153,6 +153,39 @@ TEST(cell_unwind, a_destructor_of_a_ppe_program_does_not_wait) {
       "yield");
 }
 
+// It has no context then: its sleep ended with the run.
+TEST(cell_unwind, a_program_that_goes_on_behind_its_own_error_ends_with_the_run) {
+  machine cell(machine_file::named("cell-ps3"));
+  bool is_caught = false;
+  cell.ppe_program([&](ppe& p) {
+    try {
+      const at_end guard{[&] { p.sleep("what never comes"); }};
+      throw 1;
+    } catch (int) {
+      is_caught = true;
+    }
+  });
+  EXPECT_NE(error_of(cell).find("deadlock"), std::string::npos);
+  EXPECT_TRUE(is_caught);
+}
+
+TEST(cell_unwind, a_destructor_at_the_end_of_a_scope_may_throw_the_end_of_the_run) {
+  struct waiting {
+    spe& s;
+    ~waiting() noexcept(false) { s.read_mailbox(); }
+  };
+  machine cell(machine_file::named("cell-ps3"));
+  bool goes_on = false;
+  cell.spe_program(0, [&](spe& s) {
+    {
+      const waiting guard{s};
+    }
+    goes_on = true;
+  });
+  EXPECT_NE(error_of(cell).find("a letter in its mailbox"), std::string::npos);
+  EXPECT_FALSE(goes_on);
+}
+
 // Who spins has left no trace where the destructors of others look.
 TEST(cell_unwind, a_store_in_a_destructor_tells_nobody_who_is_gone) {
   machine cell(machine_file::named("cell-ps3"));
