@@ -21,8 +21,11 @@
 //
 // Errors are lev::cell::error, thrown where the program made the mistake and, if it is not caught
 // there, by machine::run(), which names the program. A deadlock error says what each program waits
-// for. Then all programs are ended by an exception; calls that their destructors make return at
-// once.
+// for. Then all programs are ended by an exception, and calls throw it. Only in destructors that
+// run while an exception unwinds the stack do they return at once, and what they return means
+// nothing. A destructor that waits at the normal end of its scope must be noexcept(false), or the
+// process ends (std::terminate). An error whose destructors wait for what never comes is lost:
+// run() throws the deadlock.
 //
 // Not thread-safe: a machine belongs to one thread. Several machines may run on several threads.
 #ifndef LEVERET_CELL_HPP

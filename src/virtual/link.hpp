@@ -3,8 +3,8 @@
 //
 //   1. pass(): first come, first served, as a whole.
 //   2. pass_line(): a single piece, for which the server gives a turn. It queues behind other
-//      single pieces, and goes between two pieces of a transfer by pass(), which takes that much
-//      longer.
+//      single pieces, and goes between two pieces of a transfer by pass(). The end of that one is
+//      settled; the transfers behind it end that much later.
 #ifndef LEVERET_VIRTUAL_LINK_HPP
 #define LEVERET_VIRTUAL_LINK_HPP
 

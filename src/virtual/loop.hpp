@@ -54,7 +54,7 @@ class actor final : public target {
 
   // What it waits for, in words, or "goes on" when it waits for time alone; and what it is doing.
   std::string waits_for() const;
-  std::string was_doing() const;
+  std::string was_doing() const;  // its times are of the run
   bool has_ended() const { return has_ended_; }
 
   const std::string name;
@@ -115,8 +115,8 @@ class loop {
   std::uint64_t events() const { return events_; }
 
   // For an actor whose run is over: throws, so that its stack is unwound; true when that is under
-  // way already, in a destructor. The calls below do the same, but return then without a wait: who
-  // waits for something in a loop must leave it.
+  // way already, in a destructor. The calls below do the same, but return then without a wait: a
+  // loop that waits for something must end then.
   bool refuse_if_over();
 
   // For an actor: time passes. poll() says that the actor only looks whether something changed.
