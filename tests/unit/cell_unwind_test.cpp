@@ -20,7 +20,7 @@ struct at_end {
 template <class F>
 at_end(F) -> at_end<F>;
 
-std::string error_of(machine& cell) {
+std::string how_it_ends(machine& cell) {
   try {
     cell.run();
   } catch (const error& e) {
@@ -48,7 +48,7 @@ void expect_end_in_spe(const std::function<void(spe&, ea_t)>& waits, const std::
       s.compute(cycles(20));
       throw error(error_kind::bad_call, "enough of it");
     });
-    EXPECT_NE(error_of(cell).find("enough"), std::string::npos) << name;
+    EXPECT_NE(how_it_ends(cell).find("enough"), std::string::npos) << name;
     EXPECT_TRUE(is_done) << name;
   }
 }
@@ -119,7 +119,7 @@ void expect_end_in_ppe(const std::function<void(ppe&, ea_t)>& waits, const std::
       s.compute(cycles(100'000'000));
       throw error(error_kind::bad_call, "enough of it");
     });
-    EXPECT_NE(error_of(cell).find("enough"), std::string::npos) << name;
+    EXPECT_NE(how_it_ends(cell).find("enough"), std::string::npos) << name;
     EXPECT_GE(begun, 2) << name;
     EXPECT_EQ(done, begun) << name;
   }
@@ -165,7 +165,7 @@ TEST(cell_unwind, a_program_that_goes_on_behind_its_own_error_ends_with_the_run)
       is_caught = true;
     }
   });
-  EXPECT_NE(error_of(cell).find("deadlock"), std::string::npos);
+  EXPECT_NE(how_it_ends(cell).find("deadlock"), std::string::npos);
   EXPECT_TRUE(is_caught);
 }
 
@@ -182,7 +182,7 @@ TEST(cell_unwind, a_destructor_at_the_end_of_a_scope_may_throw_the_end_of_the_ru
     }
     goes_on = true;
   });
-  EXPECT_NE(error_of(cell).find("a letter in its mailbox"), std::string::npos);
+  EXPECT_NE(how_it_ends(cell).find("a letter in its mailbox"), std::string::npos);
   EXPECT_FALSE(goes_on);
 }
 
@@ -201,7 +201,7 @@ TEST(cell_unwind, a_store_in_a_destructor_tells_nobody_who_is_gone) {
     const at_end guard{[&] { p.store(word.ea, 1u); }};
     p.sleep("what never comes");
   });
-  EXPECT_NE(error_of(cell).find("deadlock"), std::string::npos);
+  EXPECT_NE(how_it_ends(cell).find("deadlock"), std::string::npos);
   EXPECT_EQ(word[0], 1u);
 }
 
@@ -216,7 +216,7 @@ TEST(cell_unwind, a_destructor_that_tries_for_ever_is_left) {
     }};
     s.read_signal(1);
   });
-  EXPECT_NE(error_of(cell).find("deadlock"), std::string::npos);
+  EXPECT_NE(how_it_ends(cell).find("deadlock"), std::string::npos);
 }
 #endif
 
