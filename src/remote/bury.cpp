@@ -102,7 +102,7 @@ void fail_victim(remote_crew& r, participant& self, std::uint32_t task, status c
   const slot& s = r.e.task_slots.at(task);
   keep_report(r, task, code, attempts, d, why_given_up(r, task, code));
   ending how{task, d.task_code, s.state.word(), code, s.flags};
-  if (is_of_columns(s.procedure)) stop_at(r.e, task, first_index(r, task));
+  if (is_of_columns(s.procedure)) r.e.task_slots.extra(task).stopped_at = first_index(r, task);
   if (is_of_columns(s.procedure) && go_on_behind(r.e, task)) {
     fail_part(r.e, self, how);
     history_of(r, task).attempts = 0;  // they belonged to the failed task
@@ -196,7 +196,7 @@ bool is_loop(remote_crew& r, const remote_death& d) noexcept {
 // the task in which the worker died. Called before the piece's room is freed.
 void keep_done(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   engine& e = r.e;
-  stop_at(e, j.task, r.remote->index_begun(worker));
+  stop_at(e, j, r.remote->index_begun(worker));
   if (e.task_slots.extra(j.task).stopped_at == first_index(r, j.task)) return;
   j.result = status::worker_died;
   if ((j.flags & task_staged) != 0)

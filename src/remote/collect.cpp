@@ -34,7 +34,7 @@ bool is_returned(remote_crew& r, const job& j, bool was_asked, remote_end& how) 
 [[gnu::noinline]] bool goes_on(remote_crew& r, std::uint32_t worker, job& j, const remote_end& how,
                                bool is_returned) noexcept {
   engine& e = r.e;
-  stop_at(e, j.task, how.stopped_at);
+  stop_at(e, j, how.stopped_at);
   j.result = how.result;
   write_back(e, j,
              [&](unsigned i) -> const argument& { return e.task_slots.argument_at(j.task, i); });

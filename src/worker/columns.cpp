@@ -263,12 +263,11 @@ void note_thrown(engine& e, job& j) noexcept {
   }
 }
 
-void stop_at(engine& e, std::uint32_t task, std::uint32_t at) noexcept {
-  const argument& indices =
-      e.task_slots.argument_at(task, e.task_slots.at(task).argument_count - 1u);
+void stop_at(engine& e, const job& j, std::uint32_t at) noexcept {
+  const argument& indices = arguments_of(j).back();
   LEV_DCHECK(indices.what == kind::range);
   const bool is_within = at >= indices.address && at < indices.row_bytes;
-  e.task_slots.extra(task).stopped_at =
+  e.task_slots.extra(j.task).stopped_at =
       is_within ? at : static_cast<std::uint32_t>(indices.address);
 }
 

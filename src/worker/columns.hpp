@@ -77,9 +77,10 @@ class column_watch {
 // Null in the host.
 extern column_watch* worker_columns;
 
-// stop_at() notes where a piece that another process has run has stopped; `at` is not trusted. In a
-// thread of the host execute() does that.
-void stop_at(engine& e, std::uint32_t task, std::uint32_t at) noexcept;
+// stop_at() notes where a job that another process has run has stopped. `at` is not trusted: the
+// process was given the indices of the job, which may be a part of the task (remote/strip.hpp). In
+// a thread of the host execute() does that.
+void stop_at(engine& e, const job& j, std::uint32_t at) noexcept;
 
 // How many tasks of a piece with these arguments of the caller's are over when it stops.
 inline std::uint64_t items_before(std::uint32_t at, const argument& indices) noexcept {

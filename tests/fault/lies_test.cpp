@@ -230,6 +230,59 @@ TEST_P(lies_test, only_the_host_cancels) {
   close_and_check(r);
 }
 
+// --- How far a piece of columns is -------------------------------------------------------------
+
+enum class far_lie : int { stopped, begun };
+
+// The first task says that its piece is done up to the last task of the whole bulk.
+const auto lies_far = define(
+    "fault.lies_far", [](std::uint32_t index, std::uint32_t last, far_lie how, out<char> row) {
+      constexpr std::uintptr_t place_step = std::uintptr_t{1} << 22;
+      row[0] = 1;
+      if (index != 0) return;
+      const auto address = reinterpret_cast<std::uintptr_t>(row.data());
+      auto& desk = *reinterpret_cast<processes::lane<>*>(address / place_step * place_step);
+      const std::uint32_t own = desk.claimed.load(memory_order_relaxed);
+      if (how == far_lie::begun) {
+        desk.index_begun.store(std::uint64_t{own} << 32 | last, memory_order_relaxed);
+      } else {
+        desk.new_ending(own) = {};
+        desk.new_ending(own).stopped_at = last;
+        desk.finish(own, status::task_failed);
+      }
+      raise(SIGKILL);
+    });
+
+// A bulk larger than the store, for whose pieces there are no tickets, travels in parts. A worker
+// was given no more than its part: the host copies no more of the store, and the rest runs.
+TEST(far_lies_test, a_part_of_a_piece_ends_where_it_ends) {
+  constexpr std::uint32_t count = 64;
+  constexpr std::size_t row_bytes = 4096;
+  for (const far_lie how : {far_lie::stopped, far_lie::begun}) {
+    config c = settings_at(isolation::confined);
+    c.tickets = 4;
+    c.full = when_full::wait;
+    c.local_store_bytes = 16 * row_bytes;
+    c.processes.max_attempts = 1;
+    runtime r(c);
+    std::vector<std::uint32_t> index(count);
+    for (std::uint32_t i = 0; i < count; ++i) index[i] = i;
+    std::vector<char> rows(count * row_bytes, 7);
+    std::int64_t sums[2] = {};
+    std::vector<ticket> held;
+    for (std::int64_t& s : sums)
+      held.push_back(r.submit(add_procedure, std::int64_t{1}, std::int64_t{2}, s));
+    ticket bulk =
+        r.submit_bulk(count, lies_far, each(index), count - 1, how, each(rows.data(), row_bytes));
+    const outcome o = bulk.wait_outcome(wait_limit_ns);
+    EXPECT_NE(o.code, status::ok);
+    EXPECT_EQ(o.failures, 1u);
+    for (std::uint32_t i = 0; i < count; ++i) EXPECT_EQ(rows[i * row_bytes], i == 0 ? 7 : 1) << i;
+    for (ticket& t : held) EXPECT_EQ(t.wait_outcome(wait_limit_ns).code, status::ok);
+    close_and_check(r);
+  }
+}
+
 // --- Numbers that wrap -------------------------------------------------------------------------
 
 constexpr std::uint32_t lengths_before_wrap[] = {0, 1, 2, 15, 16, 17};
