@@ -17,6 +17,7 @@ constexpr fault_name unwoken = "end_turn: wakes nobody";
 constexpr fault_name anyone = "leave_for: ends the turn of whoever has it";
 constexpr fault_name unasked = "wait_for_turn: sleeps without asking";
 constexpr fault_name unended = "report_own_death: leaves the turn of a dead worker";
+constexpr fault_name unpassed = "report_own_death: wakes nobody if the dead worker had no turn";
 
 struct stage {
   void run(std::uint32_t member) {
@@ -49,7 +50,27 @@ struct stage {
   void bury(std::uint32_t member) {
     while (is_dead.load(std::memory_order_acquire) == 0) env::pause();
     if (fault(unended)) return;
-    if (fault(anyone) ? place.leave() : place.leave_for(member)) kernel.wake_word(place.serving);
+    const bool had_turn = place.served() == member + 1;
+    if (fault(anyone)) {
+      place.leave();
+    } else {
+      place.leave_for(member);
+    }
+    if (had_turn || !fault(unpassed)) kernel.wake_word(place.serving);
+  }
+  // It waits for its turn as run(), and dies as soon as it is woken.
+  void die_waiting(std::uint32_t member) {
+    if (!place.try_take(member, false)) {
+      const std::uint32_t now = place.want();
+      if (now != 0) kernel.wait_word(place.serving, now, sleeper::never);
+    }
+    is_dead.store(1, std::memory_order_release);
+  }
+  // It dies when it has left its turn, and has not woken the next one yet.
+  void die_leaving(std::uint32_t member) {
+    run(member);
+    place.leave();
+    is_dead.store(1, std::memory_order_release);
   }
 
   berth place;
@@ -73,6 +94,26 @@ struct one_dies : scenario<one_dies, 3> {
   boxed<stage> s;
 };
 
+// It dies with the wake-up of the turn before, for which another one waits, too.
+struct one_dies_woken : scenario<one_dies_woken, 3> {
+  void thread(unsigned index) {
+    if (index == 0) return s->work(0, 1);
+    if (index == 1) return s->work(2, 1);
+    s->die_waiting(1);
+    s->bury(1);
+  }
+  boxed<stage> s;
+};
+
+struct one_dies_leaving : scenario<one_dies_leaving, 3> {
+  void thread(unsigned index) {
+    if (index == 0) return s->work(0, 1);
+    if (index == 1) return s->die_leaving(1);
+    s->bury(1);
+  }
+  boxed<stage> s;
+};
+
 // It dies before its turn, while another one has it.
 struct one_dies_early : scenario<one_dies_early, 2> {
   void thread(unsigned index) {
@@ -91,10 +132,13 @@ int main() {
       .check<three>("three")
       .check<one_dies>("one dies")
       .check<one_dies_early>("one dies early")
+      .check<one_dies_woken>("one dies woken")
+      .check<one_dies_leaving>("one dies leaving")
       .plant(takes_alone)
       .plant(unwoken)
       .plant(anyone)
       .plant(unasked)
       .plant(unended)
+      .plant(unpassed)
       .end();
 }

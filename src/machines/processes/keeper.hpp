@@ -113,9 +113,10 @@ struct alignas(berth_bytes) berth {
   bool leave() noexcept {
     return (serving.exchange(0, memory_order_seq_cst) & wanted) != 0;  // Pairs with try_take()
   }
-  // leave_for() ends the turn of a worker that has died in it.
-  bool leave_for(std::uint32_t member) noexcept {
-    return (serving.load(memory_order_relaxed) & ~wanted) == member + 1 && leave();
+  // leave_for() ends the turn of a worker that has died in it. One of those that wait must then be
+  // woken, whether it had or not.
+  void leave_for(std::uint32_t member) noexcept {
+    if ((serving.load(memory_order_relaxed) & ~wanted) == member + 1) leave();
   }
 
   // served(), for any process: the member that the worker serves, plus 1; 0: none.

@@ -146,7 +146,10 @@ berth<>* keeper_process::leave_common(std::uint32_t worker) noexcept {
 void keeper_process::end_turn_of(std::uint32_t m, std::uint32_t worker) noexcept {
   if (page_ == nullptr) return;
   berth<>& place = page_->berths[worker];
-  if (place.leave_for(m)) wake_sleeper(place.serving, sleepers::anywhere);
+  place.leave_for(m);
+  // Also if it had no turn: it may have been woken to take one, or have left its own and woken
+  // nobody yet. The one that is woken instead takes the turn, or says that it wants it.
+  wake_sleeper(place.serving, sleepers::anywhere);
 }
 
 bool keeper_process::report_own_death(pid_t pid, int how) {
