@@ -105,39 +105,56 @@ std::uint32_t book_writer::library_number(const link_map& module) noexcept {
   return library_count_ - 1 + code_place::first_library;
 }
 
-bool book_writer::locate(const void* address, code_place* place) noexcept {
-  *place = code_place{};
-  if (address == nullptr) return true;
+// Where an address is, as far as the loader knows it. The loader may be in a dlopen() of another
+// thread, and wait for a constructor that submits a task: it is asked under no lock of the book.
+struct book_writer::sighting {
+  bool is_found = true;
+  const link_map* library = nullptr;  // null: the place is in the program, or nowhere
+  code_place place;
+};
+
+book_writer::sighting book_writer::sight(const void* address) noexcept {
+  sighting s;
+  if (address == nullptr) return s;
   Dl_info info;
   void* extra = nullptr;
+  s.place.file = code_place::host_program;
   if (dladdr1(address, &info, &extra, RTLD_DL_LINKMAP) == 0 || extra == nullptr) {
-    if (!is_in_program(address)) return false;
-    place->file = code_place::host_program;
-    place->offset = reinterpret_cast<std::uintptr_t>(address) - segments_of_program().base;
-    return true;
+    s.is_found = is_in_program(address);
+    s.place.offset = reinterpret_cast<std::uintptr_t>(address) - segments_of_program().base;
+    return s;
   }
   const auto* map = static_cast<const link_map*>(extra);
-  const bool is_program = map->l_name[0] == 0 || map->l_prev == nullptr;
-  place->file = is_program ? std::uint32_t{code_place::host_program} : library_number(*map);
-  place->offset = reinterpret_cast<std::uintptr_t>(address) - map->l_addr;
-  return place->file != code_place::nowhere;
+  if (map->l_name[0] != 0 && map->l_prev != nullptr) s.library = map;
+  s.place.offset = reinterpret_cast<std::uintptr_t>(address) - map->l_addr;
+  return s;
+}
+
+// False: no worker could find the place.
+bool book_writer::note(const sighting& s, code_place* place) noexcept {
+  *place = s.is_found ? s.place : code_place{};
+  if (s.library != nullptr) place->file = library_number(*s.library);
+  return s.is_found && (s.library == nullptr || place->file != code_place::nowhere);
 }
 
 const char* book_writer::write(procedure_id id) noexcept {
   LEV_ASSERT(id != 0 && id <= procedure_count_max);
   const procedure_info& info = procedure_at(id).info;
+  const portable_context* p = info.portable;
+  const sighting run = sight(reinterpret_cast<void*>(info.run));
+  const sighting context = sight(p == nullptr ? info.context : nullptr);
+  const sighting rebuild = sight(p == nullptr ? nullptr : reinterpret_cast<void*>(p->rebuild));
+  const sighting function = sight(p == nullptr ? nullptr : p->function);
   const char* why = nullptr;
   const sleep_guard held(lock_);
   // Another thread was first, so workers may be reading the entry.
   if (has(id)) return nullptr;
   book_entry& e = book_->entries[id];
-  const portable_context* p = info.portable;
-  if (!locate(reinterpret_cast<void*>(info.run), &e.run)) {
+  if (!note(run, &e.run)) {
     why = "its code is in no file that a worker process could load";
-  } else if (p == nullptr && !locate(info.context, &e.context)) {
+  } else if (!note(context, &e.context)) {
     why = "its context is on the heap or the stack; give procedure_info::portable";
-  } else if (p != nullptr && (!locate(reinterpret_cast<void*>(p->rebuild), &e.rebuild) ||
-                              !locate(p->function, &e.function))) {
+  } else if (!note(rebuild, &e.rebuild) || !note(function, &e.function)) {
     why =
         "the function behind it is in no file that a worker process could load (compiled at run "
         "time?)";

@@ -76,11 +76,13 @@ class book_writer {
   const char* write(procedure_id id) noexcept;
 
  private:
-  bool locate(const void* address, code_place* place) noexcept;
+  struct sighting;
+  static sighting sight(const void* address) noexcept;
+  bool note(const sighting& s, code_place* place) noexcept;
   std::uint32_t library_number(const link_map& module) noexcept;
 
   book* book_ = nullptr;
-  sleep_lock<> lock_;  // sections under it ask the loader and the file system; in host memory
+  sleep_lock<> lock_;  // sections under it ask the file system, never the loader; in host memory
   std::uint32_t library_count_ = 0;  // under lock_
   // Written under lock_, read by submitters: 1 once the entry is there.
   atomic<std::uint8_t> written_[procedure_count_max + 1] = {};

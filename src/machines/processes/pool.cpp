@@ -137,6 +137,7 @@ bool pool::open(std::uint32_t workers) {
         "or later, in main() or a task");
   }
   if (!open_files(workers)) return false;
+  why_not_itself_ = why_not_itself();
   about_.store_bytes = settings_.local_store_bytes;
   about_.lane_bytes = lane_bytes_;
   about_.spin_ns = cores_ == 1 ? 0 : settings_.spin_ns;  // a poller would have the core

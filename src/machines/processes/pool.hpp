@@ -128,6 +128,7 @@ class pool {
   void show_pool() noexcept;
   void show_victim(std::uint32_t worker) noexcept;
   bool start_zygote();
+  const char* why_not_itself() const;
   bool spawn_zygote(int socket);
   // For a shared pool, in place of the zygote's start and end.
   bool join_keeper();
@@ -191,6 +192,7 @@ class pool {
   bool is_zygote_lost_ = false;  // it could not be started again
   book_writer procedures_;
   std::vector<remote_death> deaths_;
+  const char* why_not_itself_ = nullptr;  // set by open()
   char why_[240] = "";
   status why_status_ = status::out_of_memory;
 };

@@ -43,21 +43,27 @@ bool was_loaded_by_hand() noexcept {
 
 }  // namespace
 
+// Why the program cannot be started again to be its own zygote; null: it can. Asks the loader: it
+// is called while the pool opens, as later a thread in a dlopen() may wait for this pool.
+const char* pool::why_not_itself() const {
+  if (settings_.processes.worker_command != nullptr) return nullptr;
+  if (was_loaded_by_hand())
+    return "the program is an argument of its loader (ld.so PROGRAM); start it by its own path";
+  if (is_loaded_late())
+    return "Leveret came with a library that the program has opened (dlopen): started again, it "
+           "would run its main(); link it with the library, or set "
+           "config.processes.worker_command";
+  return nullptr;
+}
+
 bool pool::spawn_zygote(int socket) {
   if (acts_for_another()) {  // since the runtime was opened
     errno = 0;
     return fail(two_users);
   }
-  if (settings_.processes.worker_command == nullptr && was_loaded_by_hand()) {
+  if (why_not_itself_ != nullptr) {
     errno = 0;
-    return fail(
-        "the program is an argument of its loader (ld.so PROGRAM); start it by its own path");
-  }
-  if (settings_.processes.worker_command == nullptr && is_loaded_late()) {
-    errno = 0;
-    return fail(
-        "Leveret came with a library that the program has opened (dlopen): started again, it would "
-        "run its main(); link it with the library, or set config.processes.worker_command");
+    return fail(why_not_itself_);
   }
   LEV_ASSERT(zygote_ == 0 && socket > STDERR_FILENO);  // or a zygote would never be waited for
   posix_spawn_file_actions_t actions;
