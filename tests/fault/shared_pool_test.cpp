@@ -132,6 +132,34 @@ TEST_F(shared_pool, a_task_prints_where_its_host_does) {
   }
 }
 
+const auto say_to_error = define("shared_pool.say_to_error", [] {
+  [[maybe_unused]] const ssize_t n = write(STDERR_FILENO, "a task", 6);
+});
+
+// A host that has closed its standard error may have a file of its own there.
+TEST_F(shared_pool, a_task_does_not_print_into_what_its_host_keeps_to_itself) {
+  const std::string path = "/tmp/leveret-" + name_;
+  const int error = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  ASSERT_GE(error, 0);
+  close(STDERR_FILENO);
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  config c;
+  c.machine = "processes";
+  c.processes.pool = name_.c_str();
+  c.workers = 1;
+  status code = status::pending;
+  {
+    runtime r(c);
+    code = r.submit(say_to_error).wait_outcome().code;
+  }
+  dup2(error, STDERR_FILENO);
+  close(error);
+  EXPECT_EQ(file, STDERR_FILENO);
+  EXPECT_EQ(code, status::ok);
+  EXPECT_EQ(size_of(path), 0);
+  unlink(path.c_str());
+}
+
 TEST_F(shared_pool, who_reads_what_a_host_prints_sees_its_end) {
   member first(at_pool());
   ASSERT_EQ(first.hear(), "there");

@@ -41,6 +41,12 @@ bool was_loaded_by_hand() noexcept {
   return false;
 }
 
+// A host that has closed its output may have another file there, which others must not get.
+bool is_to_be_hidden(int output) noexcept {
+  const int flags = fcntl(output, F_GETFD);
+  return flags < 0 || (flags & FD_CLOEXEC) != 0;
+}
+
 }  // namespace
 
 // Why the program cannot be started again to be its own zygote; null: it can. Asks the loader: it
@@ -72,10 +78,8 @@ bool pool::spawn_zygote(int socket) {
   posix_spawnattr_init(&attributes);
   posix_spawn_file_actions_adddup2(&actions, socket, zygote_socket);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  // A host that has closed its output may have another file there, which others must not get.
   for (const int output : {STDOUT_FILENO, STDERR_FILENO}) {
-    const int flags = fcntl(output, F_GETFD);
-    if (flags < 0 || (flags & FD_CLOEXEC) != 0)
+    if (is_to_be_hidden(output))
       posix_spawn_file_actions_addopen(&actions, output, "/dev/null", O_WRONLY, 0);
   }
   close_from(actions, zygote_socket + 1);
@@ -131,11 +135,8 @@ bool pool::start_zygote() try {
 }
 
 bool pool::introduce() noexcept {
-  // A program may have closed its output, and then opened any other file there.
   const int nowhere = is_shared() ? ::open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
-  const auto output_or_nowhere = [&](int file) {
-    return fcntl(file, F_GETFD) < 0 ? nowhere : file;
-  };
+  const auto output_or_nowhere = [&](int file) { return is_to_be_hidden(file) ? nowhere : file; };
   LEV_ASSERT(heap_file_ >= 0 && board_file_ >= 0 && bell_ >= 0);
   const int files[] = {heap_file_, board_file_, bell_, output_or_nowhere(STDOUT_FILENO),
                        output_or_nowhere(STDERR_FILENO)};
