@@ -5,6 +5,7 @@
 // process that holds it. So one of several hosts that start together gets it, and a host that dies
 // leaves none behind.
 #include "machines/processes/keeper.hpp"
+#include "machines/processes/poll_until.hpp"
 #include "machines/processes/pool.hpp"
 #include "share/faults.hpp"
 #include "share/socket_name.hpp"
@@ -97,7 +98,7 @@ bool pool::knock() noexcept {
 bool pool::join_keeper() {
   why_[0] = 0;  // the reason of an earlier failure
   constexpr int keepers_max = 3;
-  const std::uint64_t deadline_ns = monotonic_ns() + std::uint64_t{start_ms_max} * 1'000'000;
+  const std::uint64_t deadline_ns = in_ms(start_ms_max);
   int keepers = 0;
   do {
     if (knock()) return true;
@@ -108,7 +109,7 @@ bool pool::join_keeper() {
     } else if (why_[0] != 0) {
       return false;
     } else {
-      poll(nullptr, 0, 1);  // another process is about to listen
+      pause_for_ms(1);  // another process is about to listen
     }
     // Its first process is over when the keeper is on its own, or could not be started.
     reap_zygote();

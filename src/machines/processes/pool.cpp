@@ -4,6 +4,7 @@
 #include "base/kernel_numbers.hpp"
 #include "base/numbers.hpp"
 #include "machines/processes/death.hpp"
+#include "machines/processes/poll_until.hpp"
 #include "share/faults.hpp"
 #include "share/role.hpp"
 #include "share/shortage.hpp"
@@ -173,9 +174,7 @@ ssize_t pool::receive_report(report* r, int* file) noexcept {
 // exist when the runtime opens will not.
 bool pool::take_start_reports(int wait_ms) {
   pollfd watched[2] = {{socket_, POLLIN, 0}, {zygote_file_, POLLIN, 0}};
-  int ready;
-  while ((ready = poll(watched, 2, wait_ms)) < 0 && errno == EINTR) {
-  }
+  const int ready = poll_until(watched, in_ms(wait_ms));
   const bool is_over = watched[1].revents != 0;
   errno = ETIMEDOUT;
   if (ready == 0) return wait_ms == 0 || fail("waiting for a worker process to start");
@@ -409,14 +408,14 @@ bool pool::replace(std::uint32_t worker) noexcept {
   LEV_ASSERT(!at(worker).is_alive);
   fault_at("host.replace");
   if (is_zygote_lost_) return false;
-  if (is_shortage(at(worker).start_code)) poll(nullptr, 0, shortage_pause_ms);
+  if (is_shortage(at(worker).start_code)) pause_for_ms(shortage_pause_ms);
   if (start_worker(worker)) return true;
   // The keeper of other hosts is not gone because this one lacks something: their tasks go on.
   constexpr int tries_max = 20;
   constexpr int pause_ms = 5;
   for (int i = 0; shares_workers() && errno != EPIPE && errno != ECONNRESET; ++i) {
     if (i == tries_max) return false;
-    poll(nullptr, 0, pause_ms);
+    pause_for_ms(pause_ms);
     if (start_worker(worker)) return true;
   }
   // A zygote that takes no orders is gone, or as good as gone, though that has not been noticed
@@ -463,13 +462,11 @@ void pool::end_workers() noexcept {
   // Workers that are in a task of a pool that is down, or are stopped, are killed: all of them
   // together have a second.
   constexpr int leave_ms_max = 1'000;
-  constexpr int tick_ms = 5;
-  int waited_ms = 0;
+  const std::uint64_t deadline_ns = in_ms(leave_ms_max);
   for (std::uint32_t i = 0; i < workers_; ++i) {
     seat& s = seats_[i];
     pollfd over{s.pidfd, POLLIN, 0};
-    while (s.pidfd >= 0 && waited_ms < leave_ms_max && poll(&over, 1, tick_ms) <= 0)
-      waited_ms += tick_ms;
+    if (s.pidfd >= 0) poll_until({&over, 1}, deadline_ns);
     // If that is refused, the zygote, which is told to end next, does it.
     if (s.pidfd >= 0) syscall(kernel::pidfd_send_signal, s.pidfd, SIGKILL, nullptr, 0);
     close_file(&s.pidfd);

@@ -3,6 +3,7 @@
 #include "machines/processes/close_from.hpp"
 #include "machines/processes/death.hpp"
 #include "machines/processes/loaded_late.hpp"
+#include "machines/processes/poll_until.hpp"
 #include "machines/processes/pool.hpp"
 #include "machines/processes/program.hpp"
 #include "machines/processes/start_strings.hpp"
@@ -151,9 +152,7 @@ bool pool::introduce() noexcept {
 
 bool pool::await_ready() noexcept {
   pollfd watched[2] = {{socket_, POLLIN, 0}, {zygote_file_, POLLIN, 0}};
-  int ready;
-  while ((ready = poll(watched, 2, start_ms_max)) < 0 && errno == EINTR) {
-  }
+  const int ready = poll_until(watched, in_ms(start_ms_max));
   report r;
   r.what = report::refused;
   int files[2] = {-1, -1};
@@ -186,10 +185,7 @@ bool pool::await_death(std::uint32_t worker) noexcept {
   if (file < 0) return true;
   const bool may_end = syscall(kernel::pidfd_send_signal, file, SIGKILL, nullptr, 0) == 0;
   pollfd over{file, POLLIN, 0};
-  int ready;
-  while ((ready = poll(&over, 1, may_end ? -1 : refused_ms_max)) < 0 && errno == EINTR) {
-  }
-  return ready != 0;
+  return poll_until({&over, 1}, may_end ? no_deadline : in_ms(refused_ms_max)) != 0;
 }
 
 // The workers die with their zygote (PR_SET_PDEATHSIG); the host waits for the kernel's word for it
@@ -216,7 +212,7 @@ bool pool::restart_zygote() {
     why_[0] = 0;
     if (start_zygote()) return true;
     if (why_status_ == status::out_of_memory && lacked_ms < shortage_ms_max) {
-      poll(nullptr, 0, shortage_pause_ms);
+      pause_for_ms(shortage_pause_ms);
       lacked_ms += shortage_pause_ms;
     } else {
       ++i;
@@ -277,7 +273,7 @@ void pool::end_zygote() noexcept {
   if (zygote_ <= 0) return;
   constexpr int leave_ms_max = 2'000;
   pollfd over{zygote_file_, POLLIN, 0};
-  if (zygote_file_ < 0 || poll(&over, 1, leave_ms_max) != 1) kill_zygote();
+  if (zygote_file_ < 0 || poll_until({&over, 1}, in_ms(leave_ms_max)) != 1) kill_zygote();
   fault_at("host.wait_zygote");
   reap_zygote();
 }

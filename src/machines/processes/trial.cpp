@@ -11,6 +11,7 @@
 #include "base/numbers.hpp"
 #include "machines/processes/confine.hpp"
 #include "machines/processes/output.hpp"
+#include "machines/processes/poll_until.hpp"
 
 #include <dlfcn.h>
 #include <poll.h>
@@ -75,9 +76,7 @@ constexpr int host_is_gone = -2;
 
 int await_end(pid_t pid, int pidfd, int host) noexcept {
   pollfd watched[2] = {{pidfd, POLLIN, 0}, {host, 0, 0}};  // a socket's end is always reported
-  int ready;
-  while ((ready = poll(watched, 2, load_ms_max)) < 0 && errno == EINTR) {
-  }
+  const int ready = poll_until(watched, in_ms(load_ms_max));
   const bool has_ended = watched[0].revents != 0;
   if (!has_ended) kill(pid, SIGKILL);
   const int how = wait_for_end(pid);
