@@ -77,7 +77,11 @@ void check_time(remote_crew& r, std::uint32_t worker, std::uint64_t now) noexcep
   const std::uint64_t silence = line.timed_is_begun ? 0 : silence_ns_max;
   if (!checked_add(line.timed_since_ns, limit, &due) || !checked_add(due, silence, &due))
     due = no_deadline;
-  if (now > due && !r.remote->has_end(worker)) return kill_in_task(r, worker);
+  if (now > due && !r.remote->has_end(worker)) {
+    kill_in_task(r, worker);
+    line.is_overdue = line.is_ending;
+    return;
+  }
   const bool is_only = line.limited == remote_line::bit_of(line.collected);
   if (is_only && line.timed_is_begun) line.look_ns = due;
 }
@@ -132,7 +136,7 @@ void reopen(remote_crew& r, std::uint32_t worker) noexcept {
   hold(line);
   LEV_DCHECK(line.is_ending && !line.is_up);
   line.is_up = true;
-  line.is_ending = false;
+  line.is_ending = line.is_overdue = false;
   line.timed = line.collected;  // no task: the oldest one's time begins anew
   job& oldest = line.job_at(line.collected);
   const bool is_here = line.posted != line.collected && oldest.task != no_slot;

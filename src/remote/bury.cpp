@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <utility>
 
 namespace lev {
 
@@ -274,6 +275,7 @@ void bury(remote_crew& r, participant& self, const remote_death& d) noexcept {
   remote_line& line = r.lines[d.worker];
   hold(line);
   line.is_up = line.is_ending = false;
+  const bool is_overdue = std::exchange(line.is_overdue, false);
   // Its finished tasks are completed when it has a successor, because a callback may wait for a
   // task.
   keep_ends(r, d.worker);
@@ -281,8 +283,8 @@ void bury(remote_crew& r, participant& self, const remote_death& d) noexcept {
   if (d.was_there) tell_death(r.e, r.settings().on_death, static_cast<int>(d.worker), d.how);
   hold(line);
   // A worker that was killed because it was silent has made an attempt, like others.
-  const bool is_timed =
-      d.was_ordered && line.is_limited(line.collected) && line.timed == line.collected + 1;
+  const bool is_timed = d.was_ordered && is_overdue && line.is_limited(line.collected) &&
+                        line.timed == line.collected + 1;
   const std::uint32_t victim = empty_line(r, d, is_timed);
   own_counters& told = r.e.people[d.worker].counters;
   if (d.was_there) told.deaths.add(1);

@@ -34,6 +34,7 @@ struct alignas(line_pair_bytes) remote_line {
   // The worker has been ordered killed in its oldest task; the report of its death, or that it was
   // spared, is still to come.
   bool is_ending = false;
+  bool is_overdue = false;  // and it was ordered because the time of that task is over
   // The time limit of each job whose bit is set.
   std::uint32_t limited = 0;
   std::uint64_t limit_ns[line_jobs_max] = {};

@@ -146,6 +146,26 @@ TEST_P(lies_test, a_lane_that_was_overwritten_is_noticed) {
   }
 }
 
+const auto damage_and_hang = define_raw<>("fault.damage_and_hang", [](const call& c) {
+  for (auto& r : lane_of(c).records) r.number.store(0, memory_order_relaxed);
+  for (volatile bool goes_on = true; goes_on;) {
+  }
+  return 0;
+});
+
+// It is ended for what it did to its lane. Its time is not over by far, so it is one attempt.
+TEST_P(lies_test, a_lane_that_was_overwritten_is_not_blamed_on_a_time_limit) {
+  config c = settings();
+  c.processes.task_ns_max = 3'600'000'000'000;
+  c.processes.max_attempts = 2;
+  runtime r(c);
+  const outcome o = r.submit(damage_and_hang).wait_outcome(wait_limit_ns);
+  EXPECT_EQ(o.code, status::poison) << text_of(o);
+  EXPECT_EQ(r.count().deaths, 2u);
+  EXPECT_TRUE(is_usable(r));
+  close_and_check(r);
+}
+
 const auto forge_procedure = define_raw<>("fault.forge", [](const call& c) {
   processes::lane<>& lane = lane_of(c);
   const std::uint32_t own = lane.claimed.load(memory_order_relaxed);
