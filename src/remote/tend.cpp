@@ -80,8 +80,8 @@ bool level(remote_crew& r) noexcept {
     has_asked |= take_back(r, worker, n) || !was_asked;
     --wanted;
   }
-  end_turn(line);  // the next turn serves the participant that asked meanwhile
-  return has_asked;
+  // A participant that asked meanwhile has left it to this one, which goes on.
+  return end_turn(line) || has_asked;
 }
 
 }  // namespace
