@@ -370,6 +370,29 @@ TEST_P(lies_test, cancelling_at_numbers_that_wrap) {
   }
 }
 
+// --- What user code does before a body ---------------------------------------------------------
+
+constexpr portable_context fatal_context{nullptr, 0, nullptr,
+                                         [](const void*, unsigned, void*) -> void* {
+                                           raise(SIGSEGV);
+                                           return nullptr;
+                                         }};
+
+// The user's rebuild() of a context is a part of the task: its death counts as an attempt.
+TEST_P(lies_test, a_context_that_kills_whoever_rebuilds_it_is_blamed) {
+  procedure_info info;
+  info.name = "fault.fatal_context";
+  info.run = [](const call&) { return 0; };
+  info.portable = &fatal_context;
+  const procedure<void()> fatal{detail::register_or_throw(info)};
+  config c = settings(2);
+  c.processes.max_attempts = 3;
+  runtime r(c);
+  EXPECT_EQ(r.submit(fatal).wait_outcome(wait_limit_ns).code, status::poison);
+  EXPECT_EQ(r.count().deaths, 3u);
+  close_and_check(r);
+}
+
 // --- Texts -------------------------------------------------------------------------------------
 
 const auto throw_text = define("fault.throw_text", [](int which) {

@@ -117,6 +117,9 @@ class book_reader {
   // there to be opened; if not, a fresh worker would find them.
   const char* load_all(const std::vector<std::string>& known);
   bool has_all_of(procedure_id id) const noexcept;
+  bool has_rebuild(procedure_id id) const noexcept {
+    return id <= procedure_count_max && book_->entries[id].rebuild.file != code_place::nowhere;
+  }
 
  private:
   static constexpr std::uint32_t open_max = 32;

@@ -114,6 +114,9 @@ const char* client::find(procedure_id id, callee* found) {
 bool client::lacks_library_of_next() noexcept {
   const lane<>::record& task = lane_.record_of(next_);
   if (!procedures_.has_all_of(task.procedure)) return true;
+  // A context is rebuilt by user code, which may end the process: only when the task has begun. The
+  // bulk's procedure has none.
+  if (procedures_.has_rebuild(task.procedure)) return false;
   resolved procedure;
   if (procedures_.find(task.procedure, &procedure) != nullptr || procedure.run != &run_columns)
     return false;
