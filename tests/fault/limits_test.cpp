@@ -349,6 +349,19 @@ TEST(limits, a_program_that_does_not_answer_is_no_zygote) {
   EXPECT_FALSE(has_children());
 }
 
+TEST(limits, a_program_that_does_not_end_is_no_keeper) {
+  if (!is_deep()) GTEST_SKIP() << "takes twenty seconds (LEVERET_DEEP=1)";
+  start_alarm();
+  const char* const command[] = {"sleep", "1000", nullptr};
+  const std::string pool = "sleeps-" + std::to_string(getpid());
+  config c = settings_at(isolation::crash);
+  c.processes.worker_command = command;
+  c.processes.pool = pool.c_str();
+  const std::string why = why_refused(c);
+  EXPECT_NE(why.find("waiting for the pool's keeper"), std::string::npos) << why;
+  EXPECT_FALSE(has_children());
+}
+
 TEST(limits, many_workers_start_and_end) {
   start_alarm();
   runtime r(settings_at(isolation::crash, 200));

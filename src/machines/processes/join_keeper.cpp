@@ -111,7 +111,10 @@ bool pool::join_keeper() {
     } else {
       pause_for_ms(1);  // another process is about to listen
     }
-    // Its first process is over when the keeper is on its own, or could not be started.
+    // Its first process is over when the keeper is on its own, or could not be started. A program
+    // of worker_command that starts no keeper may go on for ever.
+    pollfd over{zygote_file_, POLLIN, 0};
+    if (zygote_file_ >= 0 && poll_until({&over, 1}, deadline_ns) != 1) kill_zygote();
     reap_zygote();
   } while (monotonic_ns() < deadline_ns);
   errno = ETIMEDOUT;
