@@ -68,6 +68,19 @@ TEST_F(confined_pool, no_host_pays_for_the_tasks_of_another) {
   }
 }
 
+// A task that was posted to a worker that waits for its turn, which another host's task has for
+// ever, goes to one that is free.
+TEST_F(confined_pool, no_task_waits_for_a_turn_where_a_worker_is_free) {
+  member a(at_confined("2")), b(at_confined("1"));
+  ASSERT_EQ(a.hear(), "there");
+  ASSERT_EQ(b.hear(), "there");
+  ASSERT_EQ(b.ask("post_hang"), "posted");
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(parse(a.ask("run 4 1000")).is_right) << i;
+  }
+  b.die();
+}
+
 // A worker that waits for its turn is not one that hides that it has begun: see attend.cpp.
 TEST_F(confined_pool, a_time_limit_does_not_run_while_the_worker_waits) {
   constexpr int long_enough_ms = 2'400;

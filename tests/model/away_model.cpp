@@ -2,9 +2,13 @@
 // that worker serves another host. The task runs once, by the worker or, when the host was certain,
 // somewhere else; also if the worker dies in it and another process takes its place.
 //
+// A confined worker, which takes turns with that of the other host, is another process than that
+// one: the host looks whether it has claimed the task.
+//
 // The two sides are run_shared() and serve_only() of machines/processes/serve.cpp with the worker's
 // run() of client.cpp, and take_back() of machine.cpp with pool::has_left_us() of join_keeper.cpp,
-// without what does not concern the task.
+// without what does not concern the task. Confined workers: run_in_turn() of serve.cpp, and
+// end_turn_of() of keeper_own.cpp.
 #include "explore.hpp"
 
 #include "machines/processes/keeper.hpp"
@@ -20,6 +24,9 @@ constexpr fault_name early_end = "take_back: looks for the end before it looks w
 constexpr fault_name idle_will_do = "take_back: a worker that serves nobody is away, too";
 constexpr fault_name late_end = "run_shared: turns to another host before the end is published";
 constexpr fault_name late_turn = "run_shared: looks at what is to be skipped before it turns";
+
+constexpr fault_name claim_unseen = "take_back: a confined worker that is away has not begun it";
+constexpr fault_name late_claim = "run_in_turn: claims the task when it has looked for a request";
 
 constexpr std::uint32_t us = 0;
 constexpr std::uint32_t other = 1;
@@ -82,9 +89,58 @@ struct take_back : scenario<take_back<Dies>, 2> {
   bool is_back_ = false;
 };
 
+// Confined: thread 0 is our worker, thread 1 the other host's.
+template <bool Dies>
+struct take_back_in_turn : scenario<take_back_in_turn<Dies>, 3> {
+  void before() {
+    desk->record_of(task).number.store(task, std::memory_order_relaxed);
+    desk->ended[0].store(desk->make_end(0, lev::status::ok), std::memory_order_relaxed);
+    require(place->try_take(other, false), "it is free");
+  }
+  void thread(unsigned index) {
+    if (index == 0) return work();
+    if (index == 2) return host();
+    place->leave();
+    take_turn(other);
+    place->leave();
+  }
+  void after() {
+    require(!(has_begun_ && is_back_), "what was taken back for certain is never begun");
+  }
+
+  void take_turn(std::uint32_t member) {
+    while (!place->try_take(member, false)) env::pause();
+  }
+  void work() {
+    take_turn(us);
+    if (!fault(late_claim)) desk->claim(task);
+    const bool is_skipped = desk->is_skipped(task);
+    has_begun_ = !is_skipped;
+    if (Dies && has_begun_) return place->leave_for(us);  // its keeper does
+    if (fault(late_claim)) desk->claim(task);
+    desk->finish(task);
+    place->leave();
+  }
+  void host() {
+    require(!desk->take_back(task), "the oldest is not certain by itself");
+    if (!place->is_away_from(us)) return;
+    if (!fault(claim_unseen) && desk->was_claimed(task)) return;
+    is_back_ = !desk->has_end(task);
+  }
+
+  boxed<lev::processes::lane<env>> desk;
+  boxed<lev::processes::berth<env>> place;
+
+ private:
+  bool has_begun_ = false;
+  bool is_back_ = false;
+};
+
 }  // namespace
 
 int main() {
+  constexpr const char* one_of_two =
+      "of the end of a turn and the begin of the next, one as strong will do for the host's look";
   return explorer("away", {}, {"machines/processes/keeper.hpp"})
       .check<take_back<false>>("take back")
       .plant(looks_first)
@@ -94,5 +150,13 @@ int main() {
       .check<take_back<true>>("take back, and the worker dies")
       .plant(any_process)
       .plant(idle_will_do)
+      .check<take_back_in_turn<false>>("take back in turn")
+      .check<take_back_in_turn<true>>("take back in turn, and the worker dies")
+      .plant(claim_unseen)
+      .plant(late_claim)
+      .spare("leave change seq_cst -> acq_rel", one_of_two)
+      .spare("try_take change seq_cst -> acq_rel", one_of_two)
+      .spare("try_take change seq_cst -> relaxed",
+             "what tasks have written needs it; and what is read next here is as strong as can be")
       .end();
 }

@@ -144,8 +144,9 @@ bool pool::is_away(std::uint32_t worker) const noexcept {
   return page_ != nullptr && page_->berths[worker].is_away_from(member_.load(memory_order_relaxed));
 }
 
-bool pool::has_left_us(std::uint32_t worker) const noexcept {
+bool pool::has_left_us(std::uint32_t worker, std::uint32_t number) const noexcept {
   LEV_DCHECK(worker < workers_);
+  if (is_confined()) return is_away(worker) && !seats_[worker].lane->was_claimed(number);
   const std::uint32_t process = board_->shown.seats[worker].pid.load(memory_order_relaxed);
   return page_ != nullptr && process != 0 &&
          page_->berths[worker].is_away_from(member_.load(memory_order_relaxed), process);

@@ -38,6 +38,10 @@
 // A worker that runs the task has looked at `skip` before it was set, so it still serves the member
 // or has published the end. If it has died in the task, its successor may serve another member; so
 // the number of the process is compared.
+//
+// A confined worker serves one member only, and `serving` is that member while it has its turn. It
+// may have died in the task, and the keeper have ended its turn. So the member looks whether it had
+// claimed the task, which it does in its turn, before it looks at `skip`.
 #ifndef LEVERET_MACHINES_PROCESSES_KEEPER_HPP
 #define LEVERET_MACHINES_PROCESSES_KEEPER_HPP
 

@@ -130,6 +130,11 @@ struct lane {
     record_of(number).skip.store(number, memory_order_seq_cst);
     return !has_end(number - 1);
   }
+  // was_claimed() tells whether a worker that is in no task now was in this one, or is behind it:
+  // the end tells which.
+  bool was_claimed(std::uint32_t number) const noexcept {
+    return claimed.load(memory_order_relaxed) == number;
+  }
   // A worker's text may change while it is read: callers copy it once, then check it.
   const end_details& details_of(std::uint32_t number) const noexcept {
     return details[number % lane_records];

@@ -206,7 +206,7 @@ bool process_machine::take_back(std::uint32_t worker, std::uint32_t n) noexcept 
   LEV_DCHECK(n < s.posted.load(memory_order_relaxed) - s.collected.load(memory_order_relaxed));
   s.skipped |= pool::bit_of(number);
   const bool is_back = s.lane->take_back(number) || pool_.has_begun_none(worker) ||
-                       (pool_.has_left_us(worker) && !s.lane->has_end(number));
+                       (pool_.has_left_us(worker, number) && !s.lane->has_end(number));
   if (is_back) s.taken_back |= pool::bit_of(number);
   return is_back;
 }

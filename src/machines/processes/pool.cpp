@@ -73,9 +73,8 @@ bool pool::open_files(std::uint32_t workers) {
   const zone* z = open_zone();
   if (z == nullptr) return fail("reserving shared memory");
   // Confined workers read the heap only, and cannot make their mapping writable.
-  const bool is_confined = settings_.processes.isolation == lev::isolation::confined;
-  heap_file_ = is_confined ? open_to_read(z->heap_file) : z->heap_file;
-  owns_heap_file_ = is_confined;
+  heap_file_ = is_confined() ? open_to_read(z->heap_file) : z->heap_file;
+  owns_heap_file_ = is_confined();
   if (heap_file_ < 0) return fail("opening the shared memory to read (is /proc there?)");
   about_.heap_begin = z->heap_begin;
   about_.heap_bytes = z->heap_end - z->heap_begin;
@@ -319,13 +318,12 @@ void pool::note_death(std::uint32_t worker, int how, const report* told) {
   close_file(&s.pidfd);
   remote_death d;
   d.worker = worker;
-  explain(how, settings_.processes.isolation == lev::isolation::confined, d);
+  explain(how, is_confined(), d);
   d.step = s.lane->died_at.load(memory_order_relaxed);
   // The word of confined workers does not count: a body that hides its begin must not bring the
   // pool down.
-  d.had_work = settings_.processes.isolation == lev::isolation::confined
-                   ? has_arrived && s.posted.load(memory_order_relaxed) + 1 != s.first
-                   : s.lane->claimed.load(memory_order_relaxed) + 1 != s.first;
+  d.had_work = is_confined() ? has_arrived && s.posted.load(memory_order_relaxed) + 1 != s.first
+                             : s.lane->claimed.load(memory_order_relaxed) + 1 != s.first;
   d.was_ordered = s.was_ordered;
   if (shares_workers() &&
       told != nullptr) {  // it may have worked, and been killed, for other hosts

@@ -112,17 +112,18 @@ class pool {
   // is_away(), of a shared pool: the worker serves another host now.
   bool is_away(std::uint32_t worker) const noexcept;
   // has_left_us() is certain: the process that has the line's tasks serves another host, so it is
-  // in none of them, and has published the ends of those that it ran.
-  bool has_left_us(std::uint32_t worker) const noexcept;
+  // not in task `number`, and has published the end if it ran it.
+  bool has_left_us(std::uint32_t worker, std::uint32_t number) const noexcept;
   // is_crowded(): it has as many hosts as there are cores, or more.
   bool is_crowded() const noexcept;
 
  private:
   bool is_shared() const noexcept { return settings_.processes.pool != nullptr; }
-  // False for confined ones: each belongs to one host.
-  bool shares_workers() const noexcept {
-    return is_shared() && settings_.processes.isolation != lev::isolation::confined;
+  bool is_confined() const noexcept {
+    return settings_.processes.isolation == lev::isolation::confined;
   }
+  // False for confined ones: each belongs to one host.
+  bool shares_workers() const noexcept { return is_shared() && !is_confined(); }
   bool open_files(std::uint32_t workers);
   void show_lane(std::uint32_t worker) noexcept;
   void show_pool() noexcept;
