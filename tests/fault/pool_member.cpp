@@ -4,6 +4,7 @@
 //   limited             a limit that its workers have
 //   sleepy              threads that wait sleep at once
 //   confined            its workers are confined
+//   few_files           it may have few open files
 //
 // Commands:
 //
@@ -25,6 +26,7 @@
 #include <leveret/leveret.hpp>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -199,6 +201,10 @@ int main(int count, char** arguments) try {
     if (option == "limited") c.processes.worker_bytes_max = std::size_t{4} << 30;
     if (option == "sleepy") c.spin_ns = 0;
     if (option == "confined") c.processes.isolation = lev::isolation::confined;
+    if (option == "few_files") {
+      constexpr rlimit few{40, 40};
+      setrlimit(RLIMIT_NOFILE, &few);
+    }
   }
   member m(c);
   std::cout << "there" << std::endl;

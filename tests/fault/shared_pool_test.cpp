@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +17,8 @@
 #include <vector>
 
 #include "fault/pool_hosts.hpp"
+#include "machines/processes/zygote.hpp"
+#include "share/socket_name.hpp"
 
 namespace lev::test {
 namespace {
@@ -361,6 +364,40 @@ TEST_F(shared_pool, a_host_of_another_program_is_refused_and_told_why) {
     EXPECT_NE(std::string(why.what()).find("another program"), std::string::npos) << why.what();
   }
   EXPECT_TRUE(parse(a.ask("run 100 20")).is_right);
+}
+
+// The keeper has the limit of its first host.
+TEST_F(shared_pool, a_keeper_that_lacks_file_numbers_says_so) {
+  std::vector<std::string> few = at_pool("1");
+  few.emplace_back("few_files");
+  std::vector<std::unique_ptr<member>> all;
+  std::string last = "there";
+  while (last == "there" && all.size() < 64) {
+    all.push_back(std::make_unique<member>(few));
+    last = all.back()->hear();
+  }
+  EXPECT_NE(last.find("ulimit -n"), std::string::npos) << last;
+}
+
+// Also if it was faster with its first message than the keeper with its answer.
+TEST_F(shared_pool, a_host_for_which_there_is_no_room_is_told_so) {
+  std::vector<std::unique_ptr<member>> all;
+  for (int i = 0; i < 64; ++i) all.push_back(std::make_unique<member>(at_pool("1")));
+  for (auto& m : all) ASSERT_EQ(m->hear(), "there");
+  const pid_t keeper = parent_of(*parse(all[0]->ask("run 1 1")).workers.begin());
+  kill(keeper, SIGSTOP);
+  const socket_name pool("pool", name_.c_str());
+  const int visitor = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(connect(visitor, pool.address(), pool.bytes()), 0);
+  EXPECT_TRUE(processes::send_message(visitor, processes::introduction{}));
+  kill(keeper, SIGCONT);
+  pollfd answer{visitor, POLLIN, 0};
+  EXPECT_EQ(poll(&answer, 1, answer_ms_max), 1);
+  processes::report r;
+  EXPECT_EQ(processes::receive_message(visitor, r, {}), static_cast<ssize_t>(sizeof r));
+  EXPECT_EQ(r.what, std::uint32_t{processes::report::unavailable});
+  EXPECT_STREQ(r.text, "the pool has its 64 hosts");
+  close(visitor);
 }
 
 TEST_F(shared_pool, a_pool_has_room_for_64_hosts) {
