@@ -92,7 +92,6 @@ void* map_fixed(std::uintptr_t address, int file, std::size_t bytes, int protect
   void* p = mmap(at, bytes, protection, sharing | MAP_FIXED_NOREPLACE | MAP_NORESERVE, file, 0);
   if (p != MAP_FAILED && p != at) {  // a kernel before 4.17
     munmap(p, bytes);
-    errno = EEXIST;
     return nullptr;
   }
   // A core dump would go through the mapping page by page, whether anything is there or not: 64 GiB
@@ -132,21 +131,15 @@ void take_span(heap& h) noexcept {
   h.next_place = h.span;
 }
 
-// Under the lock. A place is used again when all those behind it were: by then the processes that
-// had it mapped are gone. Behind the span's end is another process's.
+// Under the lock.
 void* find_place(heap& h, int file, std::size_t bytes) noexcept {
+  constexpr int tries_max = 64;
   if (h.span == 0) take_span(h);
-  const std::uintptr_t first = h.here.heap_end != 0 ? h.here.heap_end : h.span;
-  const std::uintptr_t step = round_up(bytes, place_step);
-  for (std::uintptr_t looked = 0; looked < span_bytes; looked += step) {
-    if (step > h.span + span_bytes - h.next_place) h.next_place = first;
-    if (step > h.span + span_bytes - first) break;
+  for (int i = 0; i < tries_max; ++i) {
     const std::uintptr_t at = h.next_place;
-    h.next_place += step;
+    h.next_place += round_up(bytes, place_step);
     if (void* p = map_fixed(at, file, bytes, PROT_READ | PROT_WRITE)) return p;
-    if (errno != EEXIST) return nullptr;
   }
-  errno = ENOMEM;
   return nullptr;
 }
 

@@ -6,11 +6,9 @@
 #include "share/faults.hpp"
 #include "share/zone.hpp"
 
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -219,30 +217,6 @@ TEST(shared_memory, a_large_block_is_to_be_had_under_a_timer) {
 using shared_memory_death_test = testing::Test;
 
 // A child of fork() is a process with blocks of its own, as is the one that such a test ends in.
-// What is mapped later than the heap lies behind it, in the span of addresses that is this
-// process's, however much was mapped before.
-TEST(shared_memory, places_are_those_of_the_process_for_ever) {
-  constexpr std::uintptr_t span_bytes = std::uintptr_t{1} << 37;
-  constexpr std::size_t bytes = std::size_t{1} << 30;
-  const zone* z = open_zone();
-  ASSERT_NE(z, nullptr);
-  const int file = make_memory_file("places", bytes);
-  ASSERT_GE(file, 0);
-  void* kept = map_near(file, bytes);
-  ASSERT_NE(kept, nullptr);
-  for (std::uintptr_t mapped = 0; mapped < 2 * span_bytes; mapped += bytes) {
-    void* p = map_near(file, bytes);
-    ASSERT_NE(p, nullptr) << mapped;
-    EXPECT_NE(p, kept);
-    const auto begin = reinterpret_cast<std::uintptr_t>(p);
-    EXPECT_GE(begin, z->heap_end);
-    ASSERT_LE(begin + bytes, z->heap_begin + span_bytes) << mapped;
-    ASSERT_EQ(munmap(p, bytes), 0);
-  }
-  munmap(kept, bytes);
-  close(file);
-}
-
 TEST(shared_memory_death_test, freeing_what_is_no_block_tells_the_user_so) {
   const auto free_other = [](std::size_t beyond) {
     const owned_block own = take(128);
