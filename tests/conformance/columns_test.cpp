@@ -127,6 +127,27 @@ TEST_P(columns_test, failures_are_counted_and_keep_no_other_from_running) {
   }
 }
 
+// Two failures, so that the rest of the bulk is looked at again.
+TEST_P(columns_test, a_failure_in_one_column_that_is_worked_on_in_place) {
+  static const auto negative_fails =
+      define("test.columns_negative_fails", [](inout<std::int64_t> x) {
+        if (x[0] < 0) throw std::runtime_error("negative");
+        x[0] += 100;
+      });
+  config c = settings();
+  c.workers = 1;
+  c.staging = staging::in_place;
+  runtime& r = open(c);
+  shared_array<std::int64_t> x(40);
+  for (std::size_t i = 0; i < 40; ++i) x[i] = i % 20 == 17 ? -1 : static_cast<std::int64_t>(i);
+  ticket t = r.submit_bulk(40, negative_fails, each(x.data(), 1));
+  const outcome o = wait(t);
+  EXPECT_EQ(o.code, status::task_failed);
+  EXPECT_EQ(o.failures, 2u);
+  for (std::size_t i = 0; i < 40; ++i)
+    ASSERT_EQ(x[i], i % 20 == 17 ? -1 : static_cast<std::int64_t>(i) + 100) << i;
+}
+
 TEST_P(columns_test, a_failure_at_either_end_of_a_piece) {
   runtime& r = open();
   for (const std::size_t count : {1u, 2u, 8u}) {

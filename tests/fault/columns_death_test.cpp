@@ -73,6 +73,25 @@ TEST_P(columns_death, poison_names_its_index_and_the_others_run) {
   }
 }
 
+// Few arguments, none of which has room in a local store.
+TEST_P(columns_death, one_column_that_is_worked_on_in_place) {
+  static const auto dies_at_zero = define("columns.dies_at_zero", [](inout<std::uint64_t> x) {
+    if (x[0] == 0) raise(SIGKILL);
+    x[0] += 100;
+  });
+  config c = settings();
+  c.staging = staging::in_place;
+  c.processes.max_attempts = 2;
+  runtime& r = open(c);
+  shared_array<std::uint64_t> x(count);
+  for (std::uint32_t i = 0; i < count; ++i) x[i] = i % 200 == 123 ? 0 : i + 1;
+  ticket t = r.submit_bulk(count, dies_at_zero, each(x.data(), 1));
+  const outcome o = wait(t);
+  EXPECT_EQ(o.code, status::poison);
+  EXPECT_EQ(o.failures, 2u);
+  for (std::uint32_t i = 0; i < count; ++i) EXPECT_EQ(x[i], i % 200 == 123 ? 0 : i + 101) << i;
+}
+
 TEST_P(columns_death, what_must_not_be_run_again_is_not) {
   procedure_info info = detail::describe("columns.dies_once", &die_at);
   info.may_rerun = false;
