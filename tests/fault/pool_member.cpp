@@ -4,7 +4,7 @@
 //   limited             a limit that its workers have
 //   sleepy              threads that wait sleep at once
 //   confined            its workers are confined
-//   few_files           it may have few open files
+//   files_N             it may have N open files
 //
 // Commands:
 //
@@ -201,8 +201,9 @@ int main(int count, char** arguments) try {
     if (option == "limited") c.processes.worker_bytes_max = std::size_t{4} << 30;
     if (option == "sleepy") c.spin_ns = 0;
     if (option == "confined") c.processes.isolation = lev::isolation::confined;
-    if (option == "few_files") {
-      constexpr rlimit few{40, 40};
+    if (option.rfind("files_", 0) == 0) {
+      const auto n = static_cast<rlim_t>(std::atoi(option.c_str() + 6));
+      const rlimit few{n, n};
       setrlimit(RLIMIT_NOFILE, &few);
     }
   }

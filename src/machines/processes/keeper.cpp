@@ -17,7 +17,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <iterator>
 #include <utility>
 
 namespace lev::processes {
@@ -65,21 +64,12 @@ void keeper_process::take_in(std::uint32_t m, int socket, pid_t pid, int pidfd) 
   had_visitors_ = true;
   ++present_;
   if (page_ != nullptr) page_->members.store(present_, memory_order_relaxed);
-  LEV_ASSERT(present_ <= std::size(members_) && !members_[m].is_met && members_[m].lanes.empty());
-}
-
-// The first seat that is free, the last of which is for a visitor that will be refused. A host is
-// refused only when its introduction was read: if a socket is closed before, what was sent to the
-// other end is lost.
-std::uint32_t keeper_process::free_seat() const noexcept {
-  std::uint32_t m = 0;
-  while (m < std::size(members_) && members_[m].socket >= 0) ++m;
-  return m;
+  LEV_ASSERT(present_ <= members_max && !members_[m].is_met && members_[m].lanes.empty());
 }
 
 // Takes in the hosts that wait at the listening socket. A program of another user is refused.
 void keeper_process::admit() {
-  while (free_seat() != std::size(members_)) {
+  for (;;) {
     const int socket = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (socket < 0) return;
     answer_visitor(socket);
@@ -90,13 +80,22 @@ void keeper_process::answer_visitor(int socket) noexcept {
   ucred who{};
   socklen_t bytes = sizeof who;
   const bool is_known = getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &bytes) == 0;
-  if (is_known && who.uid == geteuid()) {
-    const int pidfd = static_cast<int>(syscall(kernel::pidfd_open, who.pid, 0));
-    return take_in(free_seat(), socket, who.pid, pidfd);
-  }
-  report r;
+  std::uint32_t m = 0;
+  while (m < members_max && members_[m].socket >= 0) ++m;
+  report r;  // which a host reads also if it finds the socket closed when it introduces itself
   r.what = report::refused;
-  std::snprintf(r.text, sizeof r.text, "the pool belongs to another user");
+  if (!is_known || who.uid != geteuid()) {
+    std::snprintf(r.text, sizeof r.text, "the pool belongs to another user");
+  } else if (m == members_max) {
+    r.what = report::unavailable;
+    std::snprintf(r.text, sizeof r.text, "the pool has its %u hosts", members_max);
+  } else {
+    had_visitors_ = true;
+    const int pidfd = static_cast<int>(syscall(kernel::pidfd_open, who.pid, 0));
+    r.number = errno;
+    std::snprintf(r.text, sizeof r.text, "watching the host process");
+    if (pidfd >= 0) return take_in(m, socket, who.pid, pidfd);
+  }
   send_message(socket, r);
   close(socket);
 }
@@ -176,12 +175,6 @@ void keeper_process::read_introduction(std::uint32_t m) noexcept {
   if (got != sizeof it.about || it.about.tag != introduction::magic ||
       it.about.version != introduction().version)
     return refuse(m, "the first message is not one of this version of Leveret", 0);
-  if (m == members_max) {
-    char full[40];
-    std::snprintf(full, sizeof full, "the pool has its %u hosts", members_max);
-    return refuse(m, full, 0, report::unavailable);
-  }
-  if (listener_ >= 0 && it.pidfd < 0) return refuse(m, "watching the host process", EMFILE);
   if (it.files[(listener_ < 0 ? own_files : member_files) - 1] < 0)
     return refuse(m, "the keeper of the workers had no number free for the host's files", EMFILE);
   if (!had_members_) rule_ = it.about;
@@ -302,10 +295,9 @@ void keeper_process::end_if_alone() noexcept {
   std::vector<pollfd> watched;
   std::vector<std::uint32_t> whose;
   for (;;) {
-    const bool has_seat = free_seat() != std::size(members_);
-    watched.assign({{signals_, POLLIN, 0}, {has_seat ? listener_ : -1, POLLIN, 0}});
+    watched.assign({{signals_, POLLIN, 0}, {listener_, POLLIN, 0}});
     whose.clear();
-    for (std::uint32_t m = 0; m < std::size(members_); ++m) {
+    for (std::uint32_t m = 0; m < members_max; ++m) {
       const member& it = members_[m];
       if (it.socket < 0) continue;
       const auto wanted = static_cast<short>(it.untold.empty() ? POLLIN : POLLIN | POLLOUT);

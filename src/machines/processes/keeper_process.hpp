@@ -58,7 +58,6 @@ class keeper_process {
  private:
   bool open() noexcept;
   bool open_door() noexcept;
-  std::uint32_t free_seat() const noexcept;
   void admit();
   void answer_visitor(int socket) noexcept;
   void take_in(std::uint32_t m, int socket, pid_t pid, int pidfd) noexcept;
@@ -114,7 +113,7 @@ class keeper_process {
   int alarms_file_ = -1;
   pool_page* page_ = nullptr;  // of a shared pool, as the next
   pool_alarms* alarms_ = nullptr;
-  member members_[members_max + 1];  // the last one is a visitor, see free_seat()
+  member members_[members_max];
   worker_seat workers_[workers_max];
   std::uint32_t present_ = 0;
   bool had_visitors_ = false;  // hosts have connected, whether they became members or not

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 namespace lev::processes {
 
@@ -53,10 +54,13 @@ ssize_t receive_bytes(int socket, std::span<std::byte> bytes, std::span<int> fil
   message.msg_iovlen = 1;
   message.msg_control = control.bytes;
   message.msg_controllen = sizeof control.bytes;
+  // If the other end was closed with something unread, that is told once, and before what was sent
+  // from there.
+  bool was_reset = false;
   ssize_t got;
   do {
     got = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  } while (got < 0 && errno == EINTR);
+  } while (got < 0 && (errno == EINTR || (errno == ECONNRESET && !std::exchange(was_reset, true))));
   std::fill(files.begin(), files.end(), -1);
   if (got < 0) return errno == ECONNRESET ? 0 : -1;
   for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr;

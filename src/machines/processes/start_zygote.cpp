@@ -146,8 +146,9 @@ bool pool::introduce() noexcept {
       send_message(socket_, about_, std::span(files).first(is_shared() ? 5 : 3), 0);
   if (nowhere >= 0) ::close(nowhere);
   if (is_sent) return true;
-  const bool was_about_to_end = is_shared() && (errno == EPIPE || errno == ECONNRESET);
-  return was_about_to_end ? false : fail(is_shared() ? no_keeper : no_zygote);
+  // A keeper that has closed the socket may have said why: await_ready() reads it.
+  const bool is_closed = is_shared() && (errno == EPIPE || errno == ECONNRESET);
+  return is_closed || fail(is_shared() ? no_keeper : no_zygote);
 }
 
 bool pool::await_ready() noexcept {
@@ -156,17 +157,19 @@ bool pool::await_ready() noexcept {
   report r;
   r.what = report::refused;
   int files[2] = {-1, -1};
+  bool is_gone = false;
   errno = ETIMEDOUT;
   if (ready > 0 && !fault_at("host.receive_ready")) {
     const ssize_t got = receive_message(socket_, r, files);
-    if (got == 0 || (got < 0 && errno == EAGAIN)) errno = EPIPE;
+    is_gone = got == 0 || (got < 0 && errno == EAGAIN);
+    if (is_gone) errno = EPIPE;
   }
   if (r.what == report::ready) {
     member_.store(r.member, memory_order_relaxed);
     return !is_shared() || map_pages(files);
   }
   for (int& f : files) close_file(&f);
-  if (is_shared() && (errno == EPIPE || errno == ECONNRESET)) return false;  // it was about to end
+  if (is_shared() && is_gone) return false;  // it was about to end
   if (r.text[0] == 0) return fail(is_shared() ? no_keeper : no_zygote);
   r.text[sizeof r.text - 1] = 0;
   errno = r.number;
