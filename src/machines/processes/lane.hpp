@@ -7,7 +7,7 @@
 //   details      worker      host: of ends that are no success, how; the times of others
 //   arrived      worker      host, before the first task: whether the worker is ready
 //   index_begun  worker      host, after the worker's death: how far it is in a bulk's piece
-//   claimed      worker      host, after the worker's death: the last task it has begun
+//   claimed      worker      host, after the worker's death or turn: the last task it has begun
 //   died_at      worker      host, after a death that a test caused: at which step
 //   asleep       both        both: the futex the worker sleeps on
 //   rung         both        worker: whether the host has been told of an end since it looked
@@ -131,7 +131,7 @@ struct lane {
     return !has_end(number - 1);
   }
   // was_claimed() tells whether a worker that is in no task now was in this one, or is behind it:
-  // the end tells which.
+  // the end tells which. Pairs with claim(), through the berth that is looked at before.
   bool was_claimed(std::uint32_t number) const noexcept {
     return claimed.load(memory_order_relaxed) == number;
   }
@@ -148,7 +148,9 @@ struct lane {
   }
   void claim(std::uint32_t number) noexcept {
     // The host reads it when the kernel says that the worker is dead: then every store that it made
-    // is there.
+    // is there. was_claimed() is asked of a live worker, too, by a host that has seen another in
+    // the berth: berth::leave() comes after this store and publishes it, because all that change
+    // the berth behind it read and write it in one.
     claimed.store(number, memory_order_relaxed);
   }
   void begin_index(std::uint32_t number, std::uint32_t index) noexcept {
@@ -187,8 +189,8 @@ struct lane {
   // Written by the worker, read by the host: 1 when it is ready for its first task. Publishes
   // nothing: comes with a ring of the bell.
   alignas(line_pair_bytes) word arrived{0};
-  // Written by the worker, read by the host after its death: the last task it has begun; at first,
-  // the number before its first one. Publishes nothing.
+  // Written by the worker, read by the host after its death, or after its turn (was_claimed()): the
+  // last task it has begun; at first, the number before its first one. Publishes nothing.
   alignas(line_pair_bytes) word claimed{0};
   // Written by the worker, read by the host after its death: the number of the piece of columns it
   // is in, above, and the index that it begins, below. Publishes that the ones before are over.
