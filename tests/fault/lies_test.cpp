@@ -261,14 +261,14 @@ const auto lies_far = define(
       row[0] = 1;
       if (index != 0) return;
       const auto address = reinterpret_cast<std::uintptr_t>(row.data());
-      auto& desk = *reinterpret_cast<processes::lane<>*>(address / place_step * place_step);
-      const std::uint32_t own = desk.claimed.load(memory_order_relaxed);
+      auto& lane = *reinterpret_cast<processes::lane<>*>(address / place_step * place_step);
+      const std::uint32_t own = lane.claimed.load(memory_order_relaxed);
       if (how == far_lie::begun) {
-        desk.index_begun.store(std::uint64_t{own} << 32 | last, memory_order_relaxed);
+        lane.index_begun.store(std::uint64_t{own} << 32 | last, memory_order_relaxed);
       } else {
-        desk.new_ending(own) = {};
-        desk.new_ending(own).stopped_at = last;
-        desk.finish(own, status::task_failed);
+        lane.new_details(own) = {};
+        lane.new_details(own).stopped_at = last;
+        lane.finish(own, status::task_failed);
       }
       raise(SIGKILL);
     });
