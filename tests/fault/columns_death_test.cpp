@@ -81,13 +81,12 @@ TEST_P(columns_death, one_column_that_is_worked_on_in_place) {
   });
   config c = settings();
   c.staging = staging::in_place;
-  c.processes.max_attempts = 2;
   runtime& r = open(c);
   shared_array<std::uint64_t> x(count);
   for (std::uint32_t i = 0; i < count; ++i) x[i] = i % 200 == 123 ? 0 : i + 1;
   ticket t = r.submit_bulk(count, dies_at_zero, each(x.data(), 1));
   const outcome o = wait(t);
-  EXPECT_EQ(o.code, status::poison);
+  EXPECT_EQ(o.code, status::worker_died);  // it may have written in place: not run again
   EXPECT_EQ(o.failures, 2u);
   for (std::uint32_t i = 0; i < count; ++i) EXPECT_EQ(x[i], i % 200 == 123 ? 0 : i + 101) << i;
 }
