@@ -24,7 +24,7 @@ class mutex_table {
     std::uint32_t n = made_.load(memory_order_relaxed);
     do {
       if (n >= mutex_count_max) return false;
-    } while (!made_.compare_exchange_weak(n, n + 1, memory_order_relaxed));
+    } while (!made_.compare_exchange_strong(n, n + 1, memory_order_relaxed));
     *id = static_cast<mutex_id>(n);
     return true;
   }

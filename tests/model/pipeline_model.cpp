@@ -217,6 +217,7 @@ struct closing : pipeline<closing<Asymmetric>, 1, 2> {
 
 constexpr const char* old_twice =
     "rare: the old value at both of the sleeper's looks, when all others sleep";
+constexpr const char* no_phases = "no scenario has submits between begin_submit() and end_submit()";
 
 }  // namespace
 
@@ -273,6 +274,8 @@ int main() {
       .spare("set_count store release -> relaxed", "Relacy runs a thread's steps in order")
       .spare("is_held_by_caller load seq_cst -> acquire", old_twice)
       .spare("is_held_by_caller load seq_cst -> relaxed", old_twice)
+      .spare("is_there load seq_cst -> acquire", no_phases)
+      .spare("is_there load seq_cst -> relaxed", no_phases)
       .spare("unbind store seq_cst -> release", old_twice)
       .spare("unbind store seq_cst -> relaxed", old_twice)
       .end();
