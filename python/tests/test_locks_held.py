@@ -10,7 +10,7 @@ import logging
 import pickle
 import sys
 import threading
-from typing import Any, Callable
+from typing import Any, Callable, ClassVar
 
 import numpy as np
 import pytest
@@ -108,6 +108,37 @@ def test_what_reading_a_reply_takes_may_be_held(
             _check(future, function, i)
     finally:
         logging.getLogger("locked").removeHandler(handler)
+
+
+class Item:
+    """To pickle it says where."""
+
+    submitting: int | None = None  # the thread that is in submit()
+    pickled: ClassVar[list[bool]] = []  # whether it was there
+
+    def __getstate__(self) -> Any:
+        self.pickled.append(threading.get_ident() == self.submitting)
+        return {"value": 1}
+
+
+def takes(_: Item) -> int:
+    return 1
+
+
+def test_items_of_others_are_pickled_elsewhere(pool: ProcessExecutor) -> None:
+    Item.pickled.clear()
+    count = MANY
+    results = pool.map(takes, [Item() for _ in range(count)])
+    futures: list[Any] = []
+    Item.submitting = threading.get_ident()
+    try:
+        while len(Item.pickled) < count:
+            futures.append(pool.submit(abs, -1))
+    finally:
+        Item.submitting = None
+    assert not any(Item.pickled)
+    assert sum(results) == count
+    assert all(future.result(SECONDS_MAX) == 1 for future in futures)
 
 
 def test_the_lock_may_be_held_by_others(pool: ProcessExecutor) -> None:

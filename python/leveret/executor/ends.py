@@ -4,7 +4,8 @@
    has died, runs again what may, and hands over calls that waited.
 2. Without it each reply is read, which runs code of the user's, logs are told, and the future ends.
 3. Within submit() its caller holds whatever locks it likes: there, only what runs nobody's code is
-   read (wire/plain.py). The rest is left, to the port's own thread or to the call's waiter.
+   read (wire/plain.py), and no mapping's call is made. The rest is left, to the port's own thread
+   or to the call's waiter.
 
 A signal's handler may raise between any two steps, and RecursionError comes where the caller's
 stack is deep. The port then gives the same batch again, on its own thread, where neither is; so
@@ -113,10 +114,17 @@ class Ends:
         if is_left or self.dead:
             pool.port.leave(is_urgent)
         del batch, ends
-        pool.sources.feed()
+        if may_run_code:
+            pool.sources.feed()
+        else:
+            pool.sources.leave()
         self.forget_files()
-        if pool.is_shut_down:
+        if not pool.is_shut_down:
+            return
+        if may_run_code:
             pool.look_for_end()
+        else:
+            pool.port.leave(True)  # a mapping may have calls to make
 
     def leave(self, end: End) -> bool:
         """Leaves an end to others; whether that is urgent."""

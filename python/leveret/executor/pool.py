@@ -143,7 +143,7 @@ class Pool:
                     self.telling.add(1)
                 self.take_or_queue(work)
                 last = self.last
-            self.sources.feed()
+            self.sources.leave()
             if self.waiting and last is not None:
                 self.port.tend(last)
         except BaseException:

@@ -1,7 +1,8 @@
 """Mappings that have calls to make: the pool asks them while workers have room.
 
 One thread at a time makes calls, without the pool's lock: pickling runs code of the user's, which
-may take locks that others hold in submit(). Calls that were submitted and those of mappings take
+may take locks that others hold in submit(). For the same reason no call is made within submit(),
+which leaves that to the port's own thread. Calls that were submitted and those of mappings take
 turns.
 """
 
@@ -70,8 +71,7 @@ class Sources:
                     self.pump_if_nothing(work)
                 if is_late and work is not None:
                     work.future.cancel()
-            if self.pool.port.has_finished:  # calls that ended while others were handed over here
-                self.pool.port.drain()
+            self.drain()
         except TooDeep:
             self.pool.port.leave(True)
         except BaseException:
@@ -80,6 +80,20 @@ class Sources:
         finally:
             if self.maker == me and not is_nested:
                 self.maker = None
+
+    def leave(self) -> None:
+        """As feed(), within submit(): the port's own thread makes the calls."""
+        if self.queue:
+            with self.pool.lock:
+                is_due = self.due() is not None
+            if is_due:
+                self.pool.port.leave(True)  # at once: workers have room
+        self.drain()
+
+    def drain(self) -> None:
+        """Delivers calls that ended while others were handed over here."""
+        if self.pool.port.has_finished:
+            self.pool.port.drain()
 
     def next_maker(self, forced: Mapping | None) -> Mapping | None:
         """Whom this thread is to have a call made."""
@@ -93,15 +107,20 @@ class Sources:
                     self.made.wait(NOTICED_SECONDS)
                 self.maker = me
                 return forced
-            while self.maker is None and self.queue:
-                first = self.queue[0]
-                if not pool.pace.has_room_for(len(pool.running), first.key, first.next_count()):
-                    return None
-                if pool.waiting and not self.is_due:
-                    return None
+            mapping = self.due()
+            if mapping is not None:
                 self.maker = me
-                return first
-        return None
+            return mapping
+
+    def due(self) -> Mapping | None:
+        """The one whose turn it is, if workers have room and no thread is at it. With the lock."""
+        pool = self.pool
+        if self.maker is not None or not self.queue:
+            return None
+        first = self.queue[0]
+        if not pool.pace.has_room_for(len(pool.running), first.key, first.next_count()):
+            return None
+        return None if pool.waiting and not self.is_due else first
 
     def take_in(self, mapping: Mapping, work: Work | None) -> None:
         """After a call of make(). With the lock."""
