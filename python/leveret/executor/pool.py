@@ -86,9 +86,8 @@ class Pool:
         self.is_pumping = False  # with the lock
         self.called_back: deque[Future[Any]] = deque()  # futures whose callbacks are due
         self.idle = threading.Event()
-        self.is_closing = False
         self.closed = threading.Event()
-        self.closer = threading.Lock()
+        self.closer = threading.RLock()  # of whoever closes
         self.pid = os.getpid()
         self.forks = closing.Exit.forks
         self.interrupts: LoopInterrupts | None = None  # while the program is in a `with` block
@@ -451,23 +450,32 @@ class Pool:
             threading.Thread(target=self.close, name="leveret-closer", daemon=False).start()
 
     def close(self) -> None:
+        """Once. Where a signal's handler raises in here, the next who comes, or waits, closes."""
+        if self.port.is_own_thread:  # a callback shuts down; another closer waits for this thread
+            if self.closer.acquire(blocking=False):
+                try:
+                    self.close_parts()
+                finally:
+                    self.closer.release()
+            return
+        # Not under the pool's lock: the port's thread may be in such a callback.
         with self.closer:
-            is_first = not self.is_closing
-            self.is_closing = True
-        # Not under the lock: the port's thread may be in a callback that shuts down, too.
-        if is_first:
-            self.runtime.close()
-            self.port.close()
-            self.setup.close()
-            self.telling.close()
-            with self.lock:
-                self.files.close()
-                self.mortem.close()
-                self.last = self.kept = None
-                self.held.clear()
-                unchanged.forget()
-                beside.forget()
-            closing.pools.discard(self)
-            self.closed.set()
-        elif not self.port.is_own_thread:
-            self.closed.wait()
+            self.close_parts()
+
+    def close_parts(self) -> None:
+        """Each of them may be closed twice."""
+        if self.closed.is_set():
+            return
+        self.runtime.close()
+        self.port.close()
+        self.setup.close()
+        self.telling.close()
+        with self.lock:
+            self.files.close()
+            self.mortem.close()
+            self.last = self.kept = None
+            self.held.clear()
+            unchanged.forget()
+            beside.forget()
+        closing.pools.discard(self)
+        self.closed.set()

@@ -69,7 +69,10 @@ class Telling:
     def _wake(self) -> None:
         if self.thread is None and not self.is_closing:
             self.thread = threading.Thread(target=self._run, name="leveret-teller", daemon=True)
-            self.thread.start()
+            try:
+                self.thread.start()
+            except RuntimeError:  # no room for a thread now: the next one to come here starts it
+                self.thread = None
         self.news.notify()
 
     def _run(self) -> None:
@@ -100,8 +103,11 @@ class Telling:
     def close(self) -> None:
         """Waits until everything was told, but not for ever."""
         with self.news:
+            if self.queue or self.has_progress:
+                self._wake()
             self.is_closing = True
             self.news.notify()
         thread = self.thread
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(END_SECONDS_MAX)
+        if thread is None or thread is threading.current_thread() or not thread.is_alive():
+            return
+        thread.join(END_SECONDS_MAX)

@@ -1,0 +1,78 @@
+"""ProcessExecutor: what the end of an executor leaves to nobody, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from conftest import needs_processes, wait_until
+
+from leveret import ProcessExecutor
+
+pytestmark = needs_processes
+
+SECONDS_MAX = 60
+
+
+class Interrupted:
+    """A runtime whose close() is left by a signal's handler, once, while others wait for it."""
+
+    def __init__(self, runtime: Any) -> None:
+        self.runtime = runtime
+        self.may_raise = threading.Event()
+        self.is_first = True
+
+    def close(self) -> None:
+        if not self.is_first:
+            self.runtime.close()
+            return
+        self.is_first = False
+        assert self.may_raise.wait(SECONDS_MAX)
+        raise KeyboardInterrupt
+
+
+def test_an_end_that_a_signal_leaves_is_taken_over() -> None:
+    pool = ProcessExecutor(1)
+    assert pool.submit(int).result(SECONDS_MAX) == 0
+    inner: Any = pool._pool
+    runtime = inner.runtime = Interrupted(inner.runtime)
+    left: list[bool] = []
+
+    def closes() -> None:
+        try:
+            inner.close()
+        except KeyboardInterrupt:
+            left.append(inner.closed.is_set())
+
+    threads = [threading.Thread(target=closes, daemon=True) for _ in range(2)]
+    threads[0].start()
+    wait_until(lambda: not runtime.is_first)
+    threads[1].start()
+    runtime.may_raise.set()
+    for thread in threads:
+        thread.join(SECONDS_MAX)
+    assert left == [False]
+    assert inner.closed.is_set()
+    pool.shutdown()
+
+
+def test_a_thread_for_callbacks_that_cannot_start_is_started_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    refusals = [RuntimeError("can't start new thread")]
+    start = threading.Thread.start
+
+    def starts(self: threading.Thread) -> None:
+        if self.name == "leveret-teller" and refusals:
+            raise refusals.pop()
+        start(self)
+
+    monkeypatch.setattr(threading.Thread, "start", starts)
+    told: list[tuple[int, int, int]] = []
+    pool = ProcessExecutor(1, on_progress=lambda *progress: told.append(progress))
+    future = pool.submit(abs, -1)
+    assert future.result(SECONDS_MAX) == 1
+    pool.shutdown()
+    assert not refusals
+    assert told[-1] == (1, 0, 1)
