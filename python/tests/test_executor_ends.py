@@ -9,6 +9,7 @@ import pytest
 from conftest import needs_processes, wait_until
 
 from leveret import ProcessExecutor
+from leveret.executor.future import Future
 
 pytestmark = needs_processes
 
@@ -76,3 +77,22 @@ def test_a_thread_for_callbacks_that_cannot_start_is_started_later(
     pool.shutdown()
     assert not refusals
     assert told[-1] == (1, 0, 1)
+
+
+def test_callbacks_of_what_is_taken_back_late_are_run() -> None:
+    """The last running call may end, and close all, while futures are still being cancelled."""
+    pool = ProcessExecutor(1)
+    inner: Any = pool._pool
+    future: Future[Any] = Future()
+    future._pool = inner
+    called: list[Any] = []
+    future.add_done_callback(called.append)
+    tell_the_last = inner.telling.close
+
+    def closes() -> None:  # where the port's own thread has ended
+        future._withdraw()
+        tell_the_last()
+
+    inner.telling.close = closes
+    pool.shutdown()
+    assert called == [future]

@@ -316,8 +316,16 @@ class Pool:
             future._run_callbacks()
             return
         self.called_back.append(future)
-        if not self.port.is_own_thread:
+        if self.closed.is_set():  # meanwhile
+            self.run_left_callbacks()
+        elif not self.port.is_own_thread:
             self.port.hurry()
+
+    def run_left_callbacks(self) -> None:
+        """Those that came when the port's own thread had ended, from futures taken back late."""
+        with contextlib.suppress(IndexError):  # another thread may be at it, too
+            while True:
+                self.called_back.popleft()._run_callbacks()
 
     def call_back(self) -> None:
         """What the port's own thread calls."""
@@ -461,6 +469,7 @@ class Pool:
         # Not under the pool's lock: the port's thread may be in such a callback.
         with self.closer:
             self.close_parts()
+        self.run_left_callbacks()
 
     def close_parts(self) -> None:
         """Each of them may be closed twice."""
