@@ -402,6 +402,31 @@ def test_an_endless_map_keeps_no_other_call_waiting(tmp_path: Path) -> None:
         executor.terminate_workers()
 
 
+@pytest.mark.parametrize("chunksize", [4, 1])
+def test_a_call_that_cannot_be_handed_over(
+    pool: ProcessExecutor, monkeypatch: pytest.MonkeyPatch, chunksize: int
+) -> None:
+    """A chunk's items go one by one then, and may find room; each has an outcome in any case."""
+    inner = pool._pool
+    start, left = inner.start, [leveret.OutOfMemory("no room", leveret.Status.OUT_OF_MEMORY)]
+
+    def starts(work: Any) -> bool:
+        if work.count == chunksize and left:
+            raise left.pop()
+        return start(work)
+
+    monkeypatch.setattr(inner, "start", starts)
+    got = list(pool.map(abs, range(12), chunksize=chunksize, return_exceptions=True))
+    assert not left
+    if chunksize == 1:
+        assert isinstance(got.pop(0), leveret.OutOfMemory)
+    assert got == list(range(12))[-len(got) :]
+    left.append(leveret.OutOfMemory("no room", leveret.Status.OUT_OF_MEMORY))
+    several = dict(pool.submit_many(abs, range(12), chunksize=chunksize))
+    assert not left
+    assert sorted(several) == list(range(12))
+
+
 def grow(given: tuple[list[int], datetime.date, Any]) -> int:
     shared, when, add = given
     shared.append(when.day)

@@ -258,9 +258,9 @@ class Pool:
         except BaseException as error:
             if is_of_signal(error) or isinstance(error, RecursionError):
                 raise
-            error = self.translate(error)
-            note_end(self, work.future, None, error)
-            work.future._settle(None, error)
+            self.ends.finish(work, None, self.translate(error))
+            if self.sources.queue:  # a chunk becomes calls of one item each
+                self.port.leave(True)
             return True
 
     def take_in(self, mapping: Mapping, work: Work) -> None:
