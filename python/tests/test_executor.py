@@ -279,3 +279,20 @@ def test_functions_of_the_extension_go_by_their_names(pool: ProcessExecutor) -> 
     assert pool.submit(available_cores).result(30) == leveret.available_cores()
     assert {pool.submit(worker_index).result(30) for _ in range(20)} <= {0, 1}
     assert leveret.worker_index() is None
+
+
+def gives_much(_: bytes) -> bytes:
+    return bytes(100_000)
+
+
+def test_room_for_a_result_goes_with_a_call_that_cannot_be_handed_over(
+    pool: ProcessExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(_: Any) -> None:
+        raise leveret.OutOfMemory("no room", leveret.Status.OUT_OF_MEMORY)
+
+    assert len(pool.submit(gives_much, b"").result()) == 100_000
+    monkeypatch.setattr("leveret.executor.pool.in_shared", refuses)
+    with pytest.raises(leveret.OutOfMemory):
+        pool.submit(gives_much, bytes(20 << 20)).result()
+    assert pool._pool.space.reserved == 0

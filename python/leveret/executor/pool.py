@@ -274,15 +274,14 @@ class Pool:
         self.pump()
 
     def start(self, work: Work) -> bool:
-        block = self.space.reserve(work)
-        request, buffers = work.request, work.buffers
-        if len(request) > STAGED_BYTES_MAX or (buffers and work.size() > STAGED_BYTES_MAX):
-            request, buffers = in_shared(request), [in_shared(each) for each in buffers]
         # A Ctrl-C comes between any two steps: what is done first is done for nothing at worst.
-        asked = work.asked
+        request, buffers, asked = work.request, work.buffers, work.asked
         work.call = None
         work.blind = self.mortem.blind
         try:
+            block = self.space.reserve(work)
+            if len(request) > STAGED_BYTES_MAX or (buffers and work.size() > STAGED_BYTES_MAX):
+                request, buffers = in_shared(request), [in_shared(each) for each in buffers]
             self.running.add(work)
             self.port.submit(
                 work, request, buffers, block, asked.timeout, asked.max_attempts, asked.retry
