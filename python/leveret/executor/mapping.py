@@ -340,7 +340,9 @@ class Mapping:
     def next_part(self, left: Callable[[], float | None]) -> Part | None:
         """The next one in order, when it is done; None: that was all."""
         self.pool.check_here()
-        self.is_asked = True
+        if not self.is_asked:
+            self.is_asked = True
+            self.pool.sources.note_asked(self)
         self.refill(lambda: bool(self.calls) and self.calls[0].done())
         while not self.calls:
             if self.is_over():
@@ -365,6 +367,7 @@ class Mapping:
     def close(self) -> None:
         """Takes back what no worker has. Thread safety: any thread, besides the one that asks."""
         self.is_closed = True
+        self.pool.sources.note_asked(self)
         for part in (*list(self.calls), self.asked):
             if part is not None:
                 part.cancel()

@@ -8,6 +8,7 @@ turns.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import weakref
 from collections import deque
@@ -145,6 +146,11 @@ class Sources:
             mapping.is_enlisted = False
             mapping.withdraw(why)
         self.queue.clear()
+
+    def note_asked(self, mapping: Mapping) -> None:
+        """Somebody asks for its results, or has closed it: it is kept no longer."""
+        with contextlib.suppress(ValueError):
+            self.unasked.remove(mapping)
 
     def send_unasked(self) -> None:
         """Takes the iterables to their ends: there will be no other time for it."""
