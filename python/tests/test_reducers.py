@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import collections
 import copyreg
 import fractions
 import importlib
 import pickle
 import sys
 import textwrap
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +59,39 @@ def test_copyreg_may_change_at_any_time() -> None:
     finally:
         del copyreg.dispatch_table[fractions.Fraction]
     assert type(_carried([third])[0]) is fractions.Fraction
+
+
+def test_while_copyregs_reducers_are_taken_in_others_pickle_by_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    third = fractions.Fraction(1, 3)
+    kinds: list[type] = []
+
+    def pickles() -> None:
+        kinds.append(type(_carried([third])[0]))
+
+    class Table(collections.ChainMap[Any, Any]):
+        is_read = False
+
+        def keys(self) -> Any:  # while the reducers are put together
+            if not self.is_read:
+                self.is_read = True
+                thread = threading.Thread(target=pickles)
+                thread.start()
+                thread.join()
+            return super().keys()
+
+    table = Table(*cloudpickle.Pickler.dispatch_table.maps)
+    monkeypatch.setattr(cloudpickle.Pickler, "dispatch_table", table)
+    pickles()
+    table.is_read = False
+    copyreg.pickle(fractions.Fraction, lambda value: (float, (float(value),)))  # type: ignore
+    try:
+        pickles()
+    finally:
+        del copyreg.dispatch_table[fractions.Fraction]
+    assert table.is_read
+    assert kinds[-2:] == [float, float]
 
 
 def test_a_class_is_looked_for_at_its_name_each_time(

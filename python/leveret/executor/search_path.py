@@ -9,6 +9,8 @@ import sys
 from ..launch import is_absolute, search_path
 from ..wire import beside, by_value, functions
 
+_Seen = tuple[list[str], bool, "str | None"]  # sys.path, whether an entry is relative, to what
+
 
 def _folder() -> str | None:
     try:
@@ -31,25 +33,29 @@ class SearchPath:
 
     def __init__(self) -> None:
         self.pickled = b""
-        self.sent = self._look()
+        self.sent, self.seen = _look()
 
     def news(self) -> bytes:
         """What goes with a call: nothing while the path is as it was in the beginning."""
-        if sys.path != self.seen or (self.is_relative and _folder() != self.folder):
-            path = self._look()
-            if path != self.sent:
-                self.sent = path
-                self.pickled = pickle.dumps(path, 5)
+        path, is_relative, folder = self.seen
+        if sys.path != path or (is_relative and _folder() != folder):
+            now, seen = _look()
+            if now != self.sent:
+                self.pickled = pickle.dumps(now, 5)
+                self.sent = now
+            self.seen = seen  # last: another thread that finds nothing new takes the above
         return self.pickled
 
-    def _look(self) -> list[str]:
-        self.seen = list(sys.path)
-        self.is_relative = not all(is_absolute(str(each)) for each in self.seen)
-        self.folder = _folder()
-        path = search_path()
-        if path != _Known.path:
-            _Known.path = path
-            by_value.forget_searches()
-            functions.forget()
-            beside.forget()
-        return path
+
+def _look() -> tuple[list[str], _Seen]:
+    """Where workers are to search, and what of this process says so."""
+    seen = list(sys.path)
+    is_relative = not all(is_absolute(str(each)) for each in seen)
+    folder = _folder()
+    path = search_path()
+    if path != _Known.path:
+        by_value.forget_searches()
+        functions.forget()
+        beside.forget()
+        _Known.path = path
+    return path, (seen, is_relative, folder)

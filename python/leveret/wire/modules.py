@@ -136,16 +136,16 @@ def _is_of_types(value: Any) -> bool:
 class _Parts:
     """The parts of the names of modules in packages, as long as no module is imported."""
 
-    count = 0
-    names: frozenset[str] = frozenset()
+    found: tuple[int, frozenset[str]] = 0, frozenset()  # of so many modules; set at once
 
     @classmethod
     def of_modules(cls) -> frozenset[str]:
-        if cls.count != len(sys.modules):
+        count, names = cls.found
+        if count != len(sys.modules):
             known = list(sys.modules)
-            cls.count = len(known)
-            cls.names = frozenset(part for name in known for part in name.split(".")[1:])
-        return cls.names
+            names = frozenset(part for name in known for part in name.split(".")[1:])
+            cls.found = len(known), names
+        return names
 
 
 def submodules(function: types.FunctionType, names: dict[str, Any]) -> list[types.ModuleType]:

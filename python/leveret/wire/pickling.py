@@ -114,14 +114,13 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     is_row = False  # whether it writes globals
     is_of_digest = False
     own_reducers: ClassVar[dict[type, Callable[[Any], Any]]] = {}
-    dispatch_table: ClassVar[Any] = {}
-    _made_of: ClassVar[tuple[Any, ...]] = ()
+    _reducers: ClassVar[tuple[Any, Any]] = (), {}  # what they were made of, and they; set at once
 
     def __init__(
         self, file: Any, needed: spaces.Needed, beside: Beside | None = None, **options: Any
     ) -> None:
         """beside: takes classes that go by value; None: they are part of the pickle."""
-        self._look_at_reducers()
+        self.dispatch_table = self._all_reducers()
         super().__init__(file, protocol=5, **options)
         self.needed = needed
         self.beside = beside
@@ -132,8 +131,8 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         self.closures: list[types.FunctionType] = []  # in the pickle
 
     @classmethod
-    def _look_at_reducers(cls) -> None:
-        """Makes one dict of all reducers: pickle looks there for each object that it writes.
+    def _all_reducers(cls) -> Any:
+        """One dict of all reducers: pickle looks there for each object that it writes.
 
         A ChainMap, as cloudpickle has it, is searched in Python: a third of the time of a data
         frame. The program may change copyreg's reducers at any time, and NumPy comes when it comes.
@@ -141,14 +140,13 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         if not arrays.reducers:
             arrays.watch_for_numpy()
         sources = (copyreg.dispatch_table, arrays.reducers, cls.own_reducers)
-        if sources != cls._made_of:
-            cls._made_of = tuple(map(dict, sources))
-            cls.dispatch_table = {
-                **cloudpickle.Pickler.dispatch_table,
-                **_OF_LIBRARY,
-                **arrays.reducers,
-                **cls.own_reducers,
-            }
+        made_of, table = cls._reducers
+        if sources != made_of:
+            made_of = tuple(map(dict, sources))
+            _, of_arrays, own = made_of
+            table = {**cloudpickle.Pickler.dispatch_table, **_OF_LIBRARY, **of_arrays, **own}
+            cls._reducers = made_of, table
+        return table
 
     def reducer_override(self, value: Any) -> Any:
         kind = type(value)
