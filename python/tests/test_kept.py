@@ -9,6 +9,8 @@ import pytest
 from conftest import needs_processes, wait_until
 
 from leveret import ProcessExecutor
+from leveret.wire.setup import Setup
+from leveret.worker.notes import Forwarding
 
 pytestmark = needs_processes
 
@@ -34,3 +36,15 @@ def test_nothing_is_kept_of_a_map_whose_results_were_given(
         results.close()  # type: ignore[attr-defined]
     del results
     wait_until(lambda: not pool._pool.running and not gc.collect() and kept() is None)
+
+
+def test_what_an_executor_has_told_a_worker_goes_with_it() -> None:
+    """A worker of a shared pool outlives many, each of which may have brought large initargs."""
+    told = Forwarding(Setup(initializer=b"large"))
+    told.begin()
+    assert told.has_begun
+    told.end()
+    kept = weakref.ref(told)
+    del told
+    gc.collect()
+    assert kept() is None

@@ -159,16 +159,20 @@ class _Output(io.TextIOBase):
 class Forwarding:
     """What one executor wants to be told; begin() and end() take turns."""
 
+    now: ClassVar[Forwarding | None] = None  # the one that has begun
+
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
         self.forwarder = _Forwarder() if setup.forwards_logs else None
-        self.has_begun = False
-        os.register_at_fork(after_in_child=self.give_back)
+
+    @property
+    def has_begun(self) -> bool:
+        return Forwarding.now is self
 
     def begin(self) -> None:
         """Has notes kept, as the executor was told."""
         self.before = (warnings.showwarning, sys.stdout, sys.stderr, logging.basicConfig)
-        self.has_begun = True
+        Forwarding.now = self
         if self.forwarder is not None:
             self.forward_records(self.forwarder)
             warnings.showwarning = _forward_warning
@@ -198,7 +202,7 @@ class Forwarding:
 
     def end(self) -> None:
         """Gives back what is still as begin() has left it."""
-        self.has_begun = False
+        Forwarding.now = None
         show, out, errors, configure = self.before
         if self.forwarder is not None:
             logging.getLogger().removeHandler(self.forwarder)
@@ -211,8 +215,12 @@ class Forwarding:
         if isinstance(sys.stderr, _Output):
             sys.stderr = errors
 
-    def give_back(self) -> None:
-        """In a process that a call has forked: nobody takes its notes."""
-        if self.has_begun:
-            _Kept.lock = threading.RLock()
-            self.end()
+
+def _give_back() -> None:
+    """In a process that a call has forked: nobody takes its notes."""
+    if Forwarding.now is not None:
+        _Kept.lock = threading.RLock()
+        Forwarding.now.end()
+
+
+os.register_at_fork(after_in_child=_give_back)  # once: what is registered is kept for ever

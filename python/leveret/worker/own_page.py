@@ -29,6 +29,7 @@ class Own:
     file = -1
     inode = 0  # of the file
     owner = 0  # the process that may write there
+    gives_up = False  # in a process that is forked
     named = b""  # by what the call's name was found that stands in the page
     left: ClassVar[
         dict[int, str]
@@ -55,7 +56,9 @@ def open_page(setup: Setup, index: int) -> None:
     Own.words[page.IS_OPEN] = 1
     Own.words[page.PROCESS] = Own.owner = os.getpid()
     Own.words[page.PARENT] = os.getppid()
-    os.register_at_fork(after_in_child=_give_up)
+    if not Own.gives_up:  # of other hosts' pages; what is registered is kept for ever
+        Own.gives_up = True
+        os.register_at_fork(after_in_child=_give_up)
 
 
 class PutAway(NamedTuple):
