@@ -28,7 +28,7 @@ from .pickling import (
     globals_in_front,
 )
 from .spaces import Needed
-from .stored import Held, Stored, own, refer
+from .stored import Held, Stored, refer
 
 # A worker stops between two calls of a chunk after so long.
 CHUNK_NS_MAX = 10_000_000
@@ -111,12 +111,6 @@ def dump_chunk(
     more = {home: value for home, value in needed.items() if home not in made.homes}
     fronts = [each for each in (made.front, globals_in_front(more, held, beside)) if each]
     return APART, *dumps((made.apart, fronts, apart), CALL_BUFFERS_MAX)
-
-
-def load_apart(part: Apart) -> Any:
-    """A copy of its own, which may be written to."""
-    data, buffers = part
-    return pickle.loads(data, buffers=[own(each) for each in buffers])
 
 
 class Results:
