@@ -2,6 +2,9 @@
 // run tasks or sleep).
 #include "runtime_object.hpp"
 
+#include <algorithm>
+#include <chrono>
+
 #include "builtins.hpp"
 #include "bulk.hpp"
 #include "gil.hpp"
@@ -11,6 +14,15 @@ namespace lev::python {
 namespace {
 
 constexpr std::size_t quick_arguments_max = 6;
+
+// A turn in the core's close(), which is shorter than the wait for one: the main thread looks for
+// signals every 50 ms, and must not miss each moment at which another thread's turn ends.
+constexpr std::int64_t close_turn_ns = 20'000'000;
+constexpr std::int64_t close_wait_ns = 1'000'000'000;
+
+std::int64_t within(std::int64_t most, std::int64_t ns) noexcept {
+  return ns == forever ? most : std::min(ns, most);
+}
 
 [[noreturn]] void refuse_locks(nb::handle given) {
   raise_type_error("locks must be a Mutex or an iterable of them, made with Runtime.mutex(), not " +
@@ -250,19 +262,59 @@ void runtime_object::wait_for_completion(nb::object timeout) {
   if (o.code != status::ok) raise_status(o.code, text_of_dropped(o), -1, o.task_code, o.failures);
 }
 
+bool closing_turns::begin(std::int64_t ns) {
+  std::unique_lock lock(mutex_);
+  ++waiting_;
+  const auto slice = std::chrono::nanoseconds(within(close_wait_ns, ns));
+  const bool is_mine = changed_.wait_for(lock, slice, [&] { return who_ == std::thread::id(); });
+  --waiting_;
+  if (is_mine) {
+    who_ = std::this_thread::get_id();
+    ++begun_;
+  }
+  changed_.notify_all();
+  return is_mine;
+}
+
+void closing_turns::end() {
+  std::unique_lock lock(mutex_);
+  who_ = std::thread::id();
+  const std::uint64_t seen = begun_;
+  changed_.notify_all();
+  changed_.wait(lock, [&] { return waiting_ == 0 || begun_ != seen; });
+}
+
+bool closing_turns::is_own() {
+  const std::lock_guard lock(mutex_);
+  return who_ == std::this_thread::get_id();
+}
+
+// Without the GIL. None: it was not this thread's turn within that time.
+template <class Close>
+std::optional<status> runtime_object::close_in_turn(std::int64_t ns, Close&& close) {
+  if (closing_.is_own()) return status::would_deadlock;
+  if (!closing_.begin(ns)) return std::nullopt;
+  const status code = close();
+  closing_.end();
+  return code;
+}
+
 void runtime_object::close(nb::object timeout, bool cancel_waiting, bool end_running) {
   if (is_closed_ || session_->is_forked()) return;
   const deadline end(timeout);
   lev::runtime& r = runtime();
   status code = wait_for_status(end, [&](std::int64_t ns) {
-    const auto slice = std::chrono::nanoseconds(ns == forever ? 1'000'000'000 : ns);
-    const std::unique_lock lock(closing_, slice);
-    return lock ? r.close(ns, cancel_waiting || end_running) : status::timed_out;
+    const auto close = [&] {
+      return r.close(within(close_turn_ns, end.remaining_ns()), cancel_waiting || end_running);
+    };
+    return close_in_turn(ns, close).value_or(status::timed_out);
   });
   if (code == status::timed_out && end_running) {
-    const gil_released others;
-    const std::lock_guard lock(closing_);
-    code = r.close(0, true, true);
+    wait_for_status(deadline(nb::none()), [&](std::int64_t ns) {
+      const auto said = close_in_turn(ns, [&] { return r.close(0, true, true); });
+      code = said.value_or(code);
+      return said ? status::ok : status::timed_out;
+    });
   }
   if (code != status::ok)
     raise_status(code, code == status::timed_out

@@ -2,8 +2,10 @@
 #ifndef LEVERET_PYTHON_RUNTIME_OBJECT_HPP
 #define LEVERET_PYTHON_RUNTIME_OBJECT_HPP
 
+#include <condition_variable>
 #include <mutex>
 #include <optional>
+#include <thread>
 
 #include "pack.hpp"
 #include "wait_set.hpp"
@@ -34,6 +36,26 @@ struct submit_options {
 
 // options_of() makes the core's options of all of them but `after`.
 options options_of(const submit_options& asked, const session* owner);
+
+// The core's close() is for one thread at a time. Nobody has it for longer than a moment, and then
+// others come first: one that ends what runs, or a task, which is told that it cannot.
+//
+// Thread safety: any thread, without the GIL.
+class closing_turns {
+ public:
+  // begin() waits for the caller's turn; false when the time is over. end() is for who comes again.
+  bool begin(std::int64_t ns);
+  void end();
+  // is_own() tells whether it is this thread's turn already: it runs a task below its close().
+  bool is_own();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::thread::id who_;      // whose turn it is; all guarded by mutex_
+  unsigned waiting_ = 0;     // for their turns
+  std::uint64_t begun_ = 0;  // turns
+};
 
 class runtime_object {
  public:
@@ -74,7 +96,10 @@ class runtime_object {
                                const std::vector<nb::object>& tickets, refusal* why);
 
   std::shared_ptr<session> session_;
-  std::timed_mutex closing_;  // close() is for one thread at a time
+  template <class Close>
+  std::optional<status> close_in_turn(std::int64_t ns, Close&& close);
+
+  closing_turns closing_;
   bool is_closed_ = false;
 };
 

@@ -9,13 +9,14 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Callable
 
 import numpy as np
 import pytest
-from conftest import needs_processes
+from conftest import needs_processes, wait_until
 
 import leveret
 
@@ -398,6 +399,38 @@ def test_closing_by_force_ends_what_runs(crashing: Path) -> None:
     for ticket in tickets:
         with pytest.raises(leveret.Cancelled):
             ticket.wait()
+
+
+def test_closing_by_force_beside_a_close_that_waits(crashing: Path) -> None:
+    spins = leveret.load(crashing, "spins", "out i4")
+    flag = leveret.shared_array(1, "i4")
+    runtime = leveret.Runtime("processes", workers=1)
+    ticket = runtime.submit(spins, flag)
+    begun(ticket, flag)
+    waits = threading.Thread(target=runtime.close, daemon=True)
+    forces = threading.Thread(
+        target=runtime.close, args=(0.05,), kwargs={"end_running": True}, daemon=True
+    )
+    try:
+        waits.start()
+        wait_until(lambda: refuses(runtime))
+        forces.start()
+        forces.join(60)
+        assert not forces.is_alive()
+        waits.join(60)
+        assert runtime.closed and not waits.is_alive()
+    finally:
+        ticket.end()
+    with pytest.raises(leveret.Cancelled):
+        ticket.wait()
+
+
+def refuses(runtime: leveret.Runtime) -> bool:
+    try:
+        runtime.submit(leveret.builtin("null"))
+    except leveret.Closed:
+        return True
+    return False
 
 
 def test_a_task_has_its_own_time_and_attempts(crashing: Path) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any, Literal
 
 import pytest
+from conftest import wait_until
 
 import leveret
 from leveret import Runtime, WouldDeadlock
@@ -125,3 +128,52 @@ while len(os.listdir("/proc/self/task")) > 1:  # until the main thread has close
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("helps", [False, True])
+def test_a_task_that_closes_its_runtime_is_refused_beside_a_close(helps: bool) -> None:
+    """helps: the thread that closes runs the task meanwhile."""
+    is_kept, is_closing, is_told = (threading.Event() for _ in range(3))
+    told: list[BaseException] = []
+
+    def body(which: int) -> None:
+        if which == 0:  # keeps the only worker
+            is_kept.set()
+            assert is_told.wait(60)
+            return
+        if not helps:
+            assert is_closing.wait(60)
+        try:
+            runtime.close(timeout=20)
+        except leveret.LeveretError as error:
+            told.append(error)
+        is_told.set()
+
+    def closes() -> None:
+        with contextlib.suppress(leveret.TimeoutError):
+            runtime.close(timeout=60)
+
+    kept, procedure = task(body)
+    runtime = Runtime(workers=1, wait="help")
+    tickets = []
+    if helps:
+        tickets.append(runtime.submit(procedure, 0))
+        assert is_kept.wait(60)
+    tickets.append(runtime.submit(procedure, 1))
+    thread = threading.Thread(target=closes)
+    thread.start()
+    wait_until(lambda: refuses(runtime))
+    is_closing.set()
+    thread.join()
+    assert runtime.closed
+    assert [type(each) for each in told] == [WouldDeadlock]
+    leveret.wait_all(tickets)
+    assert kept
+
+
+def refuses(runtime: Runtime) -> bool:
+    try:
+        runtime.submit(spin, 0)
+    except leveret.Closed:
+        return True
+    return False
