@@ -77,7 +77,13 @@ lev::ticket try_submit(lev::runtime& r, const descriptor& d, const call_port::li
 }  // namespace
 
 port_call::~port_call() {
-  for (Py_buffer& view : buffers) PyBuffer_Release(&view);
+  release_buffers();
+}
+
+void port_call::release_buffers() noexcept {
+  std::vector<Py_buffer> given;
+  given.swap(buffers);
+  for (Py_buffer& view : given) PyBuffer_Release(&view);
 }
 
 call_port::call_port(nb::object runtime, nb::object deliver, nb::object call_back, bool may_rerun,
@@ -301,8 +307,7 @@ void call_port::add_to(nb::list& batch, port_call& c) {
     add_without_reply(batch, c.cookie, code, call);
   }
   c.cookie = nb::none();
-  for (Py_buffer& view : c.buffers) PyBuffer_Release(&view);
-  c.buffers.clear();
+  c.release_buffers();
   c.how = {};
 }
 

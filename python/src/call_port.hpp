@@ -40,6 +40,8 @@ struct port_call {
   port_call(const port_call&) = delete;
   port_call& operator=(const port_call&) = delete;
 
+  void release_buffers() noexcept;  // an exporter's code may run
+
   nb::object port;  // keeps it alive
   nb::object cookie;
   nb::object block;                // the reply's place, or none: then it is `reply`

@@ -35,10 +35,12 @@ class hold {
     return buffers_.back();
   }
 
-  // release_buffers() ends the exports; the task must be complete.
+  // release_buffers() ends the exports; the task must be complete. An exporter's code may run, and
+  // come here again.
   void release_buffers() noexcept {
-    for (Py_buffer& view : buffers_) PyBuffer_Release(&view);
-    buffers_.clear();
+    std::vector<Py_buffer> given;
+    given.swap(buffers_);
+    for (Py_buffer& view : given) PyBuffer_Release(&view);
   }
 
   // make_results() reserves `tasks` values for each result of the procedure, one array after the
