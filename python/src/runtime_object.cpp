@@ -241,11 +241,9 @@ ticket_object* runtime_object::submit_bulk(const plan& p, nb::tuple values, nb::
       message = e.what();
     }
   }
+  // What it holds is let go: the tasks before the refused one are done.
+  if (code != status::ok) raise_refusal(p, code, message, argument, true);
   hold* held = tasks.held()->is_empty() ? nullptr : tasks.held();
-  if (code != status::ok) {
-    if (held != nullptr) session_->keep_until_idle(held);  // tasks before the refused one run
-    raise_refusal(p, code, message, argument, true);
-  }
   return new ticket_object(session_, p, std::move(t), held, tasks.count(), true);
 }
 
@@ -255,10 +253,7 @@ void runtime_object::wait_for_completion(nb::object timeout) {
   outcome o = wait_in_slices(end, [&](std::int64_t ns) { return r.wait_for_completion(ns); });
   session_->collect();
   if (o.code == status::timed_out) raise_status(o.code, "tasks are still waiting or running");
-  if (!is_refusal(o.code)) {
-    session_->collect_idle();
-    session_->add_dropped(o);
-  }
+  if (!is_refusal(o.code)) session_->add_dropped(o);
   if (o.code != status::ok) raise_status(o.code, text_of_dropped(o), -1, o.task_code, o.failures);
 }
 
@@ -322,7 +317,6 @@ void runtime_object::close(nb::object timeout, bool cancel_waiting, bool end_run
                            : "the runtime cannot be closed from a task of its own");
   is_closed_ = true;
   session_->collect();
-  session_->collect_idle();
 }
 
 void runtime_object::set_filters(nb::object names) {

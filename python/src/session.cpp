@@ -93,7 +93,6 @@ session::~session() {
     delete runtime_;
   }
   collect_finished();
-  collect_idle();
 }
 
 bool session::begin_to_close() noexcept {
@@ -130,22 +129,11 @@ void session::on_complete(void* context) noexcept {
   }
 }
 
-void session::keep_until_complete(lev::ticket& t, hold* h) {
-  h->add_user();
-  if (t.then(&session::on_complete, h) == status::ok) return;
-  until_idle_.push_back(h);
-}
-
-bool session::watch(lev::ticket& t, hold* h) {
+bool session::keep_until_complete(lev::ticket& t, hold* h) {
   h->add_user();
   if (t.then(&session::on_complete, h) == status::ok) return true;
   h->drop_user();
   return false;
-}
-
-void session::keep_until_idle(hold* h) {
-  h->add_user();
-  until_idle_.push_back(h);
 }
 
 void session::collect_finished() noexcept {
@@ -187,15 +175,6 @@ void session::add_dropped(outcome& o) noexcept {
   if (o.code == status::ok) o.code = dropped_;
   o.failures += dropped_count_;
   dropped_count_ = 0;
-}
-
-void session::collect_idle() noexcept {
-  std::vector<hold*> kept;
-  kept.swap(until_idle_);
-  for (hold* h : kept) {
-    h->release_buffers();
-    h->drop_user();
-  }
 }
 
 }  // namespace lev::python

@@ -38,16 +38,9 @@ class session {
   bool is_forked() const noexcept;
   detail::runtime_state* state() noexcept { return runtime_->state(); }
 
-  // keep_until_complete() has `h` released after the task of `t` completed; called once, right
-  // after the submit.
-  void keep_until_complete(lev::ticket& t, hold* h);
-
-  // watch() is the same for a hold that a ticket gets later, to be awaited; false: it is too late.
-  bool watch(lev::ticket& t, hold* h);
-
-  // keep_until_idle() keeps `h` until no task is left: for tasks accepted from a bulk that was
-  // refused half-way.
-  void keep_until_idle(hold* h);
+  // keep_until_complete() has `h` released after the task of `t` completed; called once. False: it
+  // is too late, as somebody has had the outcome; never right after the submit.
+  bool keep_until_complete(lev::ticket& t, hold* h);
 
   // leave_to_end() takes a ticket that nobody has any more: that its task ends as `expected` is no
   // failure, and any other failure counts as dropped. cancelled: the coroutine that awaited it has
@@ -66,9 +59,6 @@ class session {
   void note_dropped(status code) noexcept;
   void add_dropped(outcome& o) noexcept;
 
-  // collect_idle() is for when no task is left.
-  void collect_idle() noexcept;
-
  private:
   static void end(session* s) noexcept;
   // begin_to_close() is for one that nobody uses any more. False: a task of its own asks, which
@@ -83,7 +73,6 @@ class session {
   std::vector<const char*> command_words_;
   lev::runtime* runtime_;
   unsigned fork_count_;
-  std::vector<hold*> until_idle_;
   struct left_ticket {
     lev::ticket of;
     status expected;

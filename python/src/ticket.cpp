@@ -250,8 +250,8 @@ bool ticket_object::ring(std::shared_ptr<bell> b) {
   if (held_ == nullptr) {
     auto* made = new hold(owner_.get(), 0);
     made->add_user();
-    const auto watch = [&](lev::ticket& t) { return owner_->watch(t, made); };
-    if (!with_borrowed(owner_->runtime(), id_, watch)) {
+    const auto keep = [&](lev::ticket& t) { return owner_->keep_until_complete(t, made); };
+    if (!with_borrowed(owner_->runtime(), id_, keep)) {
       made->drop_user();
       return false;
     }

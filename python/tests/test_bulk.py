@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import random
 import re
 import time
@@ -138,6 +139,18 @@ def test_output_rows_of_tasks_that_overlap_are_refused(
             threads.submit_bulk(dice.choice([square, other]), *columns)
         assert error.value.status == leveret.Status.OVERLAP
     assert 0 < refused < 200
+
+
+def test_a_bulk_that_is_refused_half_way_keeps_no_array(
+    threads: leveret.Runtime, library: Path
+) -> None:
+    add = leveret.load(library, "add_to", "inout f8, inout f8, count(1)", name="bulk.pair")
+    one, two = array.array("d", [1.0] * 8), array.array("d", [0.0] * 8)
+    with pytest.raises(leveret.InvalidArgument, match="task 1 of the bulk"):
+        threads.submit_bulk(add, [(one, two), (two, two)])
+    assert two == one  # the first has run
+    one.append(1.0)
+    two.append(1.0)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 1000, 50_000])
