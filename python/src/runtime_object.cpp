@@ -82,6 +82,25 @@ filter filter_named(const std::string& name) {
                     "'; the filters are fifo, priority, locality, by_procedure");
 }
 
+// Where a ticket is to be made. It comes before the submit: without memory for it nothing may have
+// been submitted.
+class ticket_room {
+ public:
+  ticket_room() : place_(::operator new(sizeof(ticket_object))) {}
+  ~ticket_room() { ::operator delete(place_); }
+  ticket_room(const ticket_room&) = delete;
+  ticket_room& operator=(const ticket_room&) = delete;
+
+  template <class... Given>
+  ticket_object* make(Given&&... given) {
+    return new (std::exchange(place_, nullptr)) ticket_object(std::forward<Given>(given)...);
+  }
+
+ private:
+  static_assert(alignof(ticket_object) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+  void* place_;
+};
+
 // Tasks that join others, until what comes after them has been submitted.
 struct joins {
   explicit joins(session& s) noexcept : owner(s) {}
@@ -195,12 +214,13 @@ ticket_object* runtime_object::submit(const plan& p, nb::tuple values, const sub
   task.key = asked.key;
   pack_task(p, values, held.get(), 0, whole, task.arguments);
 
+  ticket_room room;
   refusal why;
   lev::ticket t = submit_after(task, options_of(asked, session_.get()), asked.after, &why);
   if (!t && why.code == status::dependency_failed)
-    return new ticket_object(session_, p, status::dependency_failed);
+    return room.make(session_, p, status::dependency_failed);
   if (!t) raise_refusal(p, why.code, why.message, why.argument, whole == nullptr);
-  return new ticket_object(session_, p, std::move(t), held.get(), 1, false);
+  return room.make(session_, p, std::move(t), held.get(), std::size_t{1}, false);
 }
 
 bool runtime_object::submit_at_once(const plan& p, PyObject* const* values, std::size_t count,
@@ -222,7 +242,8 @@ ticket_object* runtime_object::submit_bulk(const plan& p, nb::tuple values, nb::
   const bulk tasks = is_task_list(p, values)
                          ? bulk(p, nb::borrow<nb::list>(values[0]), count, session_.get())
                          : bulk(p, values, count, session_.get());
-  if (tasks.count() == 0) return new ticket_object(session_, p, tasks.held());
+  ticket_room room;
+  if (tasks.count() == 0) return room.make(session_, p, tasks.held());
   status code = status::ok;
   int argument = -1;
   std::string message;
@@ -244,7 +265,7 @@ ticket_object* runtime_object::submit_bulk(const plan& p, nb::tuple values, nb::
   // What it holds is let go: the tasks before the refused one are done.
   if (code != status::ok) raise_refusal(p, code, message, argument, true);
   hold* held = tasks.held()->is_empty() ? nullptr : tasks.held();
-  return new ticket_object(session_, p, std::move(t), held, tasks.count(), true);
+  return room.make(session_, p, std::move(t), held, tasks.count(), true);
 }
 
 void runtime_object::wait_for_completion(nb::object timeout) {

@@ -13,13 +13,15 @@ namespace lev::python {
 class claimed_set {
  public:
   explicit claimed_set(const std::vector<nb::object>& tickets) {
+    // The room comes first: without memory for it each ticket keeps what it has.
     for (const nb::object& t : tickets) {
       ticket_object& one = ticket_in(t);
       if (one.is_waited_for()) continue;
       claims_.emplace_back(one);
       objects_.push_back(t);
-      cores_.push_back(std::move(one.core_));
     }
+    cores_.reserve(objects_.size());
+    for (const nb::object& t : objects_) cores_.push_back(std::move(ticket_in(t).core_));
   }
   ~claimed_set() {
     for (std::size_t i = 0; i < objects_.size(); ++i) {
