@@ -182,7 +182,11 @@ lev::ticket runtime_object::try_submit_after(const descriptor& task, options o,
   std::vector<std::uint64_t> ids;
   for (const nb::object& t : tickets) {
     ticket_object& one = ticket_in(t);
-    if (one.is_waited_for() && one.done()) one.try_wait(deadline(nb::none()));
+    if (one.is_own()) {
+      one.look();
+    } else if (one.is_waited_for() && one.done()) {
+      one.try_wait(deadline(nb::none()));
+    }
     if (!one.is_finished()) {
       ids.push_back(one.id());
     } else if (one.code() != status::ok) {

@@ -168,7 +168,11 @@ outcome ticket_object::wait_alone(const deadline& end, wait_policy how) {
 bool ticket_object::try_wait(const deadline& end, wait_policy how) {
   while (!is_finished()) {
     owner_->runtime();
-    if (is_own()) raise_status(status::would_deadlock, "this thread waits for the ticket already");
+    if (is_own()) {
+      look();
+      if (is_finished()) break;
+      raise_status(status::would_deadlock, "this thread waits for the ticket already");
+    }
     const outcome o = is_waited_for() ? poll() : wait_alone(end, how);
     if (o.code == status::timed_out && end.remaining_ns() == 0) return false;
     if (o.code == status::timed_out || (o.code == status::stale_ticket && is_waited_for())) {
