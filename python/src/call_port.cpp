@@ -102,6 +102,7 @@ call_port::call_port(nb::object runtime, nb::object deliver, nb::object call_bac
 }
 
 call_port::~call_port() {
+  if (courier_ != nullptr) courier_->is_over = true;
   if (!deaths_.is_none() && owner_ == getpid()) nb::cast<obituaries&>(deaths_).tell(nullptr);
   close();
   if (courier_ == nullptr || !courier_->thread.joinable()) return;
@@ -180,7 +181,7 @@ void call_port::run_courier() {
 
 void call_port::serve() {
   const PyGILState_STATE state = PyGILState_Ensure();
-  {
+  if (!courier_->is_over) {  // else the port is being destroyed, and waits for this thread
     const nb::object self = nb::find(this);
     const nb::object call_back = call_back_;
     deliver_failed();

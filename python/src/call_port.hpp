@@ -66,6 +66,8 @@ struct courier {
   bool is_called = false;   // guarded by mutex
   bool is_hurried = false;  // guarded by mutex
   bool is_closing = false;  // guarded by mutex
+  // The port is being destroyed: nobody may take hold of it any more. With the GIL.
+  bool is_over = false;
   std::thread thread;
 };
 

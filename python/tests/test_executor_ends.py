@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -77,6 +79,26 @@ def test_a_thread_for_callbacks_that_cannot_start_is_started_later(
     pool.shutdown()
     assert not refusals
     assert told[-1] == (1, 0, 1)
+
+
+DROPS = """
+import leveret
+from leveret import _core
+with leveret.ProcessExecutor(1) as executor:
+    pool = executor._pool
+    given = (pool.runtime, lambda *_: None, lambda: None, True, pool.setup.place, None)
+    for _ in range(200):
+        port = _core.CallPort(*given)
+        port.hurry()
+        del port
+print("done")
+"""
+
+
+def test_a_port_that_is_dropped_while_its_thread_is_called() -> None:
+    command = [sys.executable, "-c", DROPS]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.stdout == "done\n", done.stderr
 
 
 def test_callbacks_of_what_is_taken_back_late_are_run() -> None:
