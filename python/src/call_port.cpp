@@ -97,8 +97,9 @@ call_port::call_port(nb::object runtime, nb::object deliver, nb::object call_bac
       owner_(getpid()),
       courier_(std::make_unique<courier>()) {
   if (!is_made<runtime_object>(runtime_)) raise_type_error("runtime must be a Runtime");
-  if (!deaths_.is_none()) nb::cast<obituaries&>(deaths_).tell(this);
+  obituaries* told = deaths_.is_none() ? nullptr : &nb::cast<obituaries&>(deaths_);
   courier_->thread = std::thread([this] { run_courier(); });
+  if (told != nullptr) told->tell(this);  // nothing fails any more
 }
 
 call_port::~call_port() {
@@ -279,6 +280,13 @@ void call_port::on_complete(void* context) noexcept {
   PyGILState_Release(state);
 }
 
+// nb::list() raises nothing where there is no memory.
+static nb::list list_if_room() noexcept {
+  nb::list made;
+  if (!made.is_valid()) PyErr_Clear();
+  return made;
+}
+
 static void add_without_reply(nb::list& batch, const nb::object& cookie, int code,
                               nb::handle call) {
   try {
@@ -349,7 +357,9 @@ void call_port::deliver_again(const nb::object& to, const nb::list& batch, nb::p
 
 // What could not be delivered elsewhere; on the courier.
 void call_port::deliver_failed() {
-  const nb::list failed = std::exchange(failed_, nb::list());
+  nb::list failed = list_if_room();
+  if (!failed.is_valid()) return;
+  std::swap(failed, failed_);
   for (nb::handle each : failed) deliver(nb::borrow<nb::list>(each), true);
 }
 
@@ -361,7 +371,8 @@ void call_port::drain(bool may_run_code) {
   };
   const draining here;
   while (has_finished()) {
-    nb::list batch;  // without memory for it, they stay where they are
+    nb::list batch = list_if_room();
+    if (!batch.is_valid()) return;  // they stay where they are
     // Pairs with the release in push().
     port_call* list = finished_.exchange(nullptr, std::memory_order_acquire);
     port_call* oldest = nullptr;
@@ -379,11 +390,15 @@ void call_port::drain(bool may_run_code) {
       c = next;
     }
   }
-  if (has_deaths()) deliver(nb::list(), may_run_code);
+  if (!has_deaths()) return;
+  const nb::list none = list_if_room();
+  if (none.is_valid()) deliver(none, may_run_code);
 }
 
-void call_port::deliver_alone(port_call& c, bool may_run_code) {
-  nb::list batch;
+// The caller has made `batch` before it got the outcome, which only this thread knows of now.
+void call_port::take(port_call& c, lev::outcome&& how, nb::list& batch, bool may_run_code) {
+  c.how = std::move(how);
+  c.has_outcome.store(true, std::memory_order_release);  // Pairs with add_to(), on this thread
   add_to(batch, c);
   deliver(batch, may_run_code);
   // Calls that ended on this thread while deliver() handed others over.
@@ -393,6 +408,8 @@ void call_port::deliver_alone(port_call& c, bool may_run_code) {
 bool call_port::wait(port_call& c, nb::object timeout) {
   if (c.is_delivered) return true;
   if (c.is_waited_for || is_draining) return false;
+  nb::list batch;
+  if (!batch.is_valid()) throw nb::python_error();
   struct waiting {
     explicit waiting(port_call& of) : call(of) { call.is_waited_for = is_in_wait = true; }
     ~waiting() { call.is_waited_for = is_in_wait = false; }
@@ -412,14 +429,14 @@ bool call_port::wait(port_call& c, nb::object timeout) {
     if (has_finished()) drain(true);  // not to wait for a thread that waits for the GIL
     return c.is_delivered;
   }
-  c.how = std::move(how);
-  c.has_outcome.store(true, std::memory_order_release);  // Pairs with add_to(), on this thread
-  deliver_alone(c, true);
+  take(c, std::move(how), batch, true);
   return true;
 }
 
 void call_port::tend(port_call& c) {
   if (c.is_delivered || c.is_waited_for || is_draining) return;
+  nb::list batch = list_if_room();
+  if (!batch.is_valid()) return;
   lev::ticket t(runtime_in(runtime_).state(), c.id);
   lev::outcome how = [&] {
     const flagged here;
@@ -430,9 +447,7 @@ void call_port::tend(port_call& c) {
     if (has_finished()) drain(is_own_thread());
     return;
   }
-  c.how = std::move(how);
-  c.has_outcome.store(true, std::memory_order_release);  // Pairs with add_to(), on this thread
-  deliver_alone(c, is_own_thread());
+  take(c, std::move(how), batch, is_own_thread());
 }
 
 bool call_port::end(port_call& c) {

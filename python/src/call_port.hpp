@@ -135,7 +135,8 @@ class call_port {
   void deliver(const nb::list& batch, bool may_run_code);
   void deliver_again(const nb::object& to, const nb::list& batch, nb::python_error& e);
   void deliver_failed();
-  void deliver_alone(port_call& c, bool may_run_code);
+  // take() delivers a call whose outcome this thread has got.
+  void take(port_call& c, lev::outcome&& how, nb::list& batch, bool may_run_code);
 
   nb::object runtime_;
   nb::object deliver_;
