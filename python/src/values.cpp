@@ -64,14 +64,19 @@ std::uint64_t float_bits(nb::handle number, scalar type, const place& where) {
 
 // NumPy's truth values have no __index__.
 std::uint64_t bool_bits(nb::handle value, const place& where) {
-  const bool is_bool = PyBool_Check(value.ptr()) || name_of_type(value).find("bool") == 6;
+  const auto is_numpys = [](const std::string& name) {
+    return name == "numpy.bool" || name == "numpy.bool_";
+  };
+  const bool is_bool = PyBool_Check(value.ptr()) || is_numpys(name_of_type(value));
   if (!is_bool && !PyLong_Check(value.ptr()))
     refuse_argument(
         PyExc_TypeError, where,
         "expected True or False, got " + name_of_type(value) + "; convert it with bool()");
   if (!is_bool && integer_bits(value, {'u', 1}, where) > 1)
     refuse_size(value, where.declared->type, where);
-  return static_cast<std::uint64_t>(PyObject_IsTrue(value.ptr()));
+  const int said = PyObject_IsTrue(value.ptr());
+  if (said < 0) throw nb::python_error();  // of an int's class of the program's
+  return static_cast<std::uint64_t>(said);
 }
 
 // IEEE 754 binary16: sign, 5 bits of exponent, 10 of fraction.

@@ -44,6 +44,25 @@ def test_truth_values(runtime: leveret.Runtime, library: Path) -> None:
             runtime.submit(invert, x, y, wrong)
 
 
+class Custombool:
+    """A name with "bool" where NumPy's has it."""
+
+
+class Refuses(int):
+    def __bool__(self) -> bool:
+        raise LookupError("no truth in it")
+
+
+def test_what_is_no_truth_value(threads: leveret.Runtime, library: Path) -> None:
+    invert = leveret.load(library, "invert", "in b1, out b1, count(0), b1, result b1")
+    x, y = np.zeros(3, bool), np.zeros(3, bool)
+    with pytest.raises(TypeError, match=r"expected True or False, got .*Custombool"):
+        threads.submit(invert, x, y, Custombool())
+    with pytest.raises(LookupError, match="no truth in it"):
+        threads.submit(invert, x, y, Refuses(1))
+    assert not y.any()
+
+
 @pytest.mark.parametrize("number", [0.0, -0.0, 1.0, -2.5, 65504.0, 2**-14, 2**-24, math.inf])
 def test_half_floats(threads: leveret.Runtime, library: Path, number: float) -> None:
     last = leveret.load(library, "last_half", "in f2, count(0), result f2")
