@@ -54,10 +54,6 @@ void bind_machines(nb::module_& m) {
       "The machines built in, each with the reason why it does not work here, or None.");
 }
 
-}  // namespace lev::python
-
-namespace lev::python {
-
 namespace {
 
 // What is of the process, such as the types, is made once. A program may drop the module and import

@@ -20,7 +20,6 @@ class deadline {
   // than 9e9 s is clamped.
   explicit deadline(nb::handle timeout);
 
-  bool is_never() const noexcept { return is_never_; }
   std::int64_t remaining_ns() const noexcept;  // 0 when over; `forever` when it never ends
 
   double remaining_seconds() const noexcept {

@@ -23,8 +23,7 @@ constexpr unsigned end_seconds_max = 5;
 
 constexpr const char* worker_index_doc =
     "Which of its executor's or runtime's worker processes this is: 0 to workers - 1, the same for "
-    "a "
-    "process and for the one that replaces it. None in the host. Thread safe; costs 50 ns.";
+    "a process and for the one that replaces it. None in the host. Thread safe; costs 50 ns.";
 
 PyThreadState* worker_thread = nullptr;  // in a worker: the main thread, while a task is awaited
 PyObject* runner = nullptr;              // what runs a call: leveret.worker.calls.run, or null
