@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Callable
 
 import pytest
 from conftest import needs_processes, wait_until
@@ -118,3 +120,107 @@ def test_callbacks_of_what_is_taken_back_late_are_run() -> None:
     inner.telling.close = closes
     pool.shutdown()
     assert called == [future]
+
+
+class Noted:
+    """A lock that notes the threads which come for it."""
+
+    def __init__(self, lock: Any) -> None:
+        self.lock = lock
+        self.seen: list[str] = []
+
+    def __enter__(self) -> None:
+        self.seen.append(threading.current_thread().name)
+        self.lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.lock.release()
+
+
+def late_pool(*callbacks: Callable[[object], object]) -> Any:
+    """What is behind a closed executor, with the callbacks of late futures left to run."""
+    pool = ProcessExecutor(1)
+    inner: Any = pool._pool
+    pool.shutdown()
+    for thread in threading.enumerate():
+        if thread.name == "leveret-closer":
+            thread.join(SECONDS_MAX)
+    for each in callbacks:
+        future: Future[Any] = Future()
+        future.add_done_callback(each)
+        inner.called_back.append(future)
+    return inner
+
+
+def test_close_waits_for_callbacks_that_another_thread_runs() -> None:
+    is_called, may_go = threading.Event(), threading.Event()
+    ended: list[str] = []
+
+    def waits(_: object) -> None:
+        if threading.current_thread().name == "first":
+            is_called.set()
+            assert may_go.wait(SECONDS_MAX)
+            ended.append("callback")
+
+    inner = late_pool(waits)
+    late = inner.late = Noted(inner.late)
+
+    def closes() -> None:
+        inner.close()
+        ended.append(threading.current_thread().name)
+
+    first = threading.Thread(target=closes, name="first", daemon=True)
+    second = threading.Thread(target=closes, name="second", daemon=True)
+    first.start()
+    assert is_called.wait(SECONDS_MAX)
+    second.start()
+    wait_until(lambda: "second" in late.seen or not second.is_alive())
+    may_go.set()
+    for thread in (first, second):
+        thread.join(SECONDS_MAX)
+    assert ended[0] == "callback" and sorted(ended[1:]) == ["first", "second"]
+
+
+def test_the_child_of_a_late_callback_runs_no_others() -> None:
+    parent = os.getpid()
+    codes: list[int] = []
+
+    def forks(_: object) -> None:
+        pid = os.fork()
+        if pid:
+            codes.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+
+    def second(_: object) -> None:
+        if os.getpid() != parent:
+            os._exit(1)
+        codes.append(2)
+
+    late_pool(forks, second).close()
+    if os.getpid() != parent:
+        os._exit(0)
+    assert codes == [0, 2]
+
+
+class Asked(list[Any]):
+    """Mappings of which another thread asks one for a result when it is to be taken."""
+
+    results: Iterator[int]
+
+    def pop(self, *_: Any) -> Any:
+        thread = threading.Thread(target=next, args=(self.results, None))
+        thread.start()
+        thread.join(SECONDS_MAX)
+        return super().pop()
+
+
+def test_a_mapping_that_is_asked_while_all_are_sent() -> None:
+    pool = ProcessExecutor(1)
+    inner: Any = pool._pool
+    results = pool.map(abs, (i for i in range(20_000)))
+    assert len(inner.sources.unasked) == 1
+    inner.sources.unasked = Asked(inner.sources.unasked)
+    inner.sources.unasked.results = results
+    pool.shutdown(wait=False)
+    assert inner.is_shut_down and not inner.sources.unasked
+    results.close()  # type: ignore[attr-defined]
+    pool.shutdown()

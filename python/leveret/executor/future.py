@@ -2,7 +2,8 @@
 
 Its value is set on whatever thread is in the runtime when the call ends; its callbacks run on the
 executor's own thread. Only those that there are too late for, as the call is done, or that
-cancel() calls, run on their caller's, as concurrent.futures has it.
+cancel() calls, run on their caller's, as concurrent.futures has it; and those of a future that
+shutdown() cancels when that thread has ended, on the one that closes the executor, or cancels.
 """
 
 from __future__ import annotations

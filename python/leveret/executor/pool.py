@@ -2,8 +2,9 @@
 
 Calls wait in a queue of this module until a worker is about to be free; one that was handed to the
 runtime counts as running. Whoever is in the runtime when a call ends, or the port's own thread,
-completes its future and hands over the next call. Callbacks of futures run on the port's own thread
-alone: others may be within submit() or result(), under locks of the user's that a callback wants.
+completes its future and hands over the next call. Callbacks of futures run on the port's own
+thread: others may be within submit() or result(), under locks of the user's that a callback wants.
+Those of a future that shutdown() takes back when that thread has ended run in close(), or there.
 """
 
 from __future__ import annotations
@@ -87,7 +88,8 @@ class Pool:
         self.called_back: deque[Future[Any]] = deque()  # futures whose callbacks are due
         self.idle = threading.Event()
         self.closed = threading.Event()
-        self.closer = threading.RLock()  # of whoever closes
+        self.closer = threading.RLock()  # held while the pool's parts are closed
+        self.late = threading.RLock()  # held while callbacks run that the port's thread has left
         self.pid = os.getpid()
         self.forks = closing.Exit.forks
         self.interrupts: LoopInterrupts | None = None  # while the program is in a `with` block
@@ -315,16 +317,21 @@ class Pool:
             future._run_callbacks()
             return
         self.called_back.append(future)
-        if self.closed.is_set():  # meanwhile
-            self.run_left_callbacks()
+        if self.closed.is_set():  # meanwhile, and close() may have looked
+            with contextlib.suppress(ValueError):  # close() has it
+                self.called_back.remove(future)
+                future._run_callbacks()
         elif not self.port.is_own_thread:
             self.port.hurry()
 
     def run_left_callbacks(self) -> None:
-        """Those that came when the port's own thread had ended, from futures taken back late."""
-        with contextlib.suppress(IndexError):  # another thread may be at it, too
-            while True:
-                self.called_back.popleft()._run_callbacks()
+        """Those that came when the port's own thread had ended, from futures taken back late.
+
+        All have run when this returns, whichever thread runs them.
+        """
+        with self.late, contextlib.suppress(IndexError):  # hand_over() may have taken one back
+            while not self.is_left():
+                self.called_back.popleft()._call_back(self.is_left)
 
     def call_back(self) -> None:
         """What the port's own thread calls."""
@@ -457,7 +464,7 @@ class Pool:
             threading.Thread(target=self.close, name="leveret-closer", daemon=False).start()
 
     def close(self) -> None:
-        """Once. Where a signal's handler raises in here, the next who comes, or waits, closes."""
+        """Once. Where a signal's handler raises in here, another caller, then or later, closes."""
         if self.port.is_own_thread:  # a callback shuts down; another closer waits for this thread
             if self.closer.acquire(blocking=False):
                 try:

@@ -154,7 +154,10 @@ class Sources:
 
     def send_unasked(self) -> None:
         """Takes the iterables to their ends: there will be no other time for it."""
-        while self.unasked:
-            mapping = self.unasked.pop()
+        while True:
+            try:
+                mapping = self.unasked.pop()
+            except IndexError:  # another thread may have asked for the last one's results
+                return
             if not (mapping.is_asked or mapping.is_closed):
                 mapping.send_all()
