@@ -257,6 +257,33 @@ def test_a_piece_that_ends_all_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
         list(cluster.map(abs, [1, 2]))
 
 
+class Lame(ExecutorEngine):
+    """Three nodes, whose worker processes cannot start: two turns of each, then the third's."""
+
+    knows_nodes = True
+    order = "ABABCCCABC"  # whom the next pieces are sent to
+
+    def nodes(self) -> list[str]:
+        return ["A", "B", "C"]
+
+    def send(self, pieces: list[Sent]) -> None:
+        for each in pieces:
+            self.refused = [*getattr(self, "refused", []), sorted(each.avoid)]
+            found = self.order[len(self.refused) - 1]
+            self.tell([Told(each.key, report=names.Report("down", found, why="no licence"))])
+
+
+def test_each_node_has_its_tries_to_start_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What others could not do with the piece is no fault of the next."""
+    monkeypatch.setattr(cluster_module, "engine_of", Lame)
+    with ThreadPoolExecutor(1) as threads, Cluster(threads) as cluster:
+        with pytest.raises(leveret.Unavailable, match="no licence"):
+            list(cluster.map(abs, [1]))
+        engine: Any = cluster._driver.engine
+    none: list[str] = []
+    assert engine.refused == [*[none] * 7, ["C"], ["A", "C"]]
+
+
 class Deserted(ExecutorEngine):
     """An engine whose only node leaves with the first piece that it is sent."""
 

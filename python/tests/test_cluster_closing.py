@@ -100,6 +100,43 @@ def test_the_nodes_are_closed_though_a_signal_leaves_close(
     assert cluster.closed and not driver.thread.is_alive() and not node.has_node(name)
 
 
+def test_the_nodes_are_closed_though_the_engine_raises(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is under way has an end, and close() says why."""
+    scaled(cluster).wait(LIMIT)
+    driver, name = cluster._driver, cluster._settings.cluster
+
+    def raises() -> int:
+        raise MemoryError("of the engine")
+
+    monkeypatch.setattr(driver.engine, "slots", raises)
+    with pytest.raises(leveret.Closed) as told:
+        scaled(cluster).wait(LIMIT)
+    assert isinstance(told.value.__cause__, MemoryError)
+    with pytest.raises(MemoryError, match="of the engine"):
+        cluster.close()
+    cluster.close()
+    assert cluster.closed and not node.has_node(name)
+
+
+def test_a_job_is_known_before_it_runs(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the end of a block waits for it; one that a Ctrl-C has left is ended."""
+    known: list[leveret.ClusterTicket] = []
+    add = cluster._driver.add
+
+    def interrupted(job: Any) -> None:
+        known.extend(cluster._tickets)
+        add(job)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cluster._driver, "add", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        scaled(cluster)
+    assert len(known) == 1 and not cluster._tickets
+    assert known[0]._job.finished.wait(LIMIT)
+
+
 def test_work_that_comes_behind_the_end(cluster: Cluster) -> None:
     """The driver is told to stop, and is not there yet."""
     driver, is_free = cluster._driver, threading.Event()

@@ -222,11 +222,16 @@ class Cluster(StaysHere):
             earlier,
         )
         ticket = ClusterTicket(self._driver, job, procedure)
-        self._driver.add(job)
         for each in list(self._tickets):
             if _is_over(each):
                 self._tickets.pop(each, None)
-        self._tickets[ticket] = None
+        try:
+            self._tickets[ticket] = None  # before it runs, so that no job is unknown
+            self._driver.add(job)
+        except BaseException:  # a Ctrl-C: the caller gets no ticket
+            self._tickets.pop(ticket, None)
+            ticket.cancel()
+            raise
         return ticket
 
     @overload

@@ -14,6 +14,7 @@ import pickle
 import queue
 import threading
 import time
+from functools import partial
 from typing import Any, Callable
 
 from ..errors import Closed, Status, WorkerDied
@@ -25,7 +26,7 @@ LOOK_SECONDS = 0.5  # between two looks for late pieces, which ask the engine wh
 TICK_SECONDS = 0.2  # how often a driver that has work looks whether there are nodes
 GONE_SECONDS = 2.0  # what an engine that was closed may take to tell of what was under way
 LOSSES_MAX = 20  # nodes that may die with one piece; who is always there is no bystander
-DOWNS_MAX = 3  # times that a node's worker processes may end as they start, before it is unfit
+DOWNS_MAX = 3  # a node is unfit when its worker processes cannot start so often with one piece
 TRIES_MAX = 1000  # a piece that is asked for again so often gets nowhere
 
 
@@ -47,6 +48,7 @@ class Driver:
         self.versions = tuple(versions())
         self.is_stopped = False
         self.is_abandoned = False
+        self.error: BaseException | None = None  # that the engine has raised; stop() raises it
         engine.open(settings, self.tell)
         self.thread = threading.Thread(target=self._run, name="leveret-cluster", daemon=True)
         self.thread.start()
@@ -58,7 +60,7 @@ class Driver:
         self.call(lambda: self._add(job))
         if self.is_stopped:  # it may have looked into its inbox for the last time
             self.thread.join()
-            job.finish(_closed())
+            job.finish(self._closed())
 
     def cancel(self, job: Job, error: BaseException | None = None) -> None:
         """Takes back what waits, and ends what runs, wherever the engine reaches it."""
@@ -73,10 +75,13 @@ class Driver:
     def stop(self) -> None:
         """Ends the thread, with all jobs that have not ended, and closes the engine.
 
-        The caller may do that again, when a Ctrl-C has left it.
+        The caller may do that again, when a Ctrl-C has left it. Raises what the engine has raised.
         """
         self.inbox.put(None)
         self.thread.join()
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
 
     def abandon(self) -> None:
         """Ends the thread when it has no work, as nobody can give it more. From a finalizer."""
@@ -88,6 +93,26 @@ class Driver:
         self.is_abandoned = True
 
     def _run(self) -> None:
+        """Whatever the engine raises, each job has an end and the engine is closed."""
+        self._try(self._drive)
+        self.is_stopped = True
+        self._try(self._take_rest)
+        for job in list(self.jobs):
+            self._try(partial(self._cancel, job, self._closed()))
+        self._try(self.engine.close)  # on this thread, which no Ctrl-C leaves
+
+    def _try(self, step: Callable[[], object]) -> None:
+        try:
+            step()
+        except BaseException as error:
+            self.error = self.error or error
+
+    def _closed(self) -> Closed:
+        made = Closed("the Cluster was closed", Status.CLOSED)
+        made.__cause__ = self.error
+        return made
+
+    def _drive(self) -> None:
         while not self.is_stopped:
             self._wait()
             with contextlib.suppress(queue.Empty):
@@ -99,10 +124,6 @@ class Driver:
                 self._look_for_engine()
             if self.is_abandoned and not self.jobs:
                 self.is_stopped = True
-        self._take_rest()
-        for job in list(self.jobs):
-            self._cancel(job, _closed())
-        self.engine.close()  # on this thread, which no Ctrl-C leaves
 
     def _take_rest(self) -> None:
         """What came while it was stopped; of what comes later is_stopped has told already."""
@@ -288,8 +309,8 @@ class Driver:
                 return None
             if not is_known or not self.engine.slots():
                 return self._cancel(job, unavailable(report.why))
-        elif report.kind == "down" and piece.downs + 1 < DOWNS_MAX:
-            piece.downs += 1  # the node makes new ones
+        elif report.kind == "down" and piece.note_down(report.node) < DOWNS_MAX:
+            pass  # the node makes new ones
         elif report.kind in ("unfit", "down"):
             job.unfit.add(report.node)
             if job.goes_on(piece):
@@ -317,10 +338,6 @@ class Driver:
             "a higher limit, or smaller slices and batches"
         )
         return self._cancel(job, WorkerDied(text, Status.WORKER_DIED))
-
-
-def _closed() -> Closed:
-    return Closed("the Cluster was closed", Status.CLOSED)
 
 
 def _is_small(array: Any) -> bool:

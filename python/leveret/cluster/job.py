@@ -22,9 +22,9 @@ HEAD_ALWAYS = 4096  # a head up to this size goes with each piece; a larger one 
 class Piece:
     """Elements [begin, end) of a job. losses: nodes that died with it. sent: when, the last time.
 
-    downs: nodes whose worker processes could not start with it. avoid: nodes that have it already,
-    or are slow. has_copy: whether it was sent to two. is_apart: whether each item is pickled by
-    itself.
+    downs: how often the worker processes of a node could not start with it, by node. avoid: nodes
+    that have it already, or are slow. has_copy: whether it was sent to two. is_apart: whether each
+    item is pickled by itself.
     """
 
     __slots__ = (
@@ -49,11 +49,17 @@ class Piece:
         self.key = f"leveret-{job.key[4:]}-{number}"
         self.begin, self.end = begin, end
         self.data = data
-        self.losses = self.tries = self.downs = 0
+        self.losses = self.tries = 0
+        self.downs: dict[str, int] = {}
         self.parcels: dict[str, bytes] = {}
         self.is_landed = self.has_copy = self.is_apart = False
         self.sent = 0.0
         self.avoid: frozenset[str] = frozenset()
+
+    def note_down(self, node: str) -> int:
+        """How often the node's worker processes could not start with it, this time too."""
+        self.downs[node] = count = self.downs.get(node, 0) + 1
+        return count
 
 
 class Job:
