@@ -133,7 +133,7 @@ def test_an_initializer_that_raises_fails_the_calls(
         pytest.raises(leveret.Unavailable, match=r"(?s)initializer raised.*no such licence"),
     ):
         list(cluster.map(abs, [-1], timeout=LIMIT))
-    assert 1 <= len(log.read_text()) <= 10
+    assert 1 <= len(log.read_text()) <= 100  # three turns of each node
 
 
 # Its nodes are processes that have run the main module, too, or been forked from it.

@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 import pytest
+from conftest import wait_until
 
 import leveret
 
@@ -38,7 +39,6 @@ def test_an_export_ends_once_though_its_end_calls_the_runtime() -> None:
         given: list[Any] = [Memory(runtime) for _ in range(20)]
         for each in given:
             ticket = runtime.submit(scale, 2.0, each)
-            while not ticket.done():
-                pass
+            wait_until(ticket.done)
             ticket.wait()
         assert [each.exports for each in given] == [0] * len(given)
