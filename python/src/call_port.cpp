@@ -146,6 +146,15 @@ void call_port::call_courier(bool is_hurried) noexcept {
   courier_->called.notify_one();
 }
 
+void call_port::try_later() noexcept {
+  if (courier_ == nullptr) return;
+  {
+    const std::lock_guard lock(courier_->mutex);
+    courier_->is_short = true;
+  }
+  call_courier(true);
+}
+
 void call_port::note_use() noexcept {
   used_ns_.store(clock_ns(), std::memory_order_relaxed);
 }
@@ -167,6 +176,7 @@ void call_port::run_courier() {
     me.called.wait(lock, [&me] { return me.is_called || me.is_closing; });
     if (!me.is_called) return;
     me.is_called = false;
+    if (std::exchange(me.is_short, false)) me.called.wait_for(lock, look_time);
     const auto may_not_wait = [&me] { return me.is_hurried || me.is_closing; };
     while (!may_not_wait() && (has_finished() || has_left_) && is_looked_after())
       me.called.wait_for(lock, look_time, may_not_wait);
@@ -358,7 +368,7 @@ void call_port::deliver_again(const nb::object& to, const nb::list& batch, nb::p
 // What could not be delivered elsewhere; on the courier.
 void call_port::deliver_failed() {
   nb::list failed = list_if_room();
-  if (!failed.is_valid()) return;
+  if (!failed.is_valid()) return try_later();
   std::swap(failed, failed_);
   for (nb::handle each : failed) deliver(nb::borrow<nb::list>(each), true);
 }
@@ -372,7 +382,7 @@ void call_port::drain(bool may_run_code) {
   const draining here;
   while (has_finished()) {
     nb::list batch = list_if_room();
-    if (!batch.is_valid()) return;  // they stay where they are
+    if (!batch.is_valid()) return try_later();  // they stay where they are
     // Pairs with the release in push().
     port_call* list = finished_.exchange(nullptr, std::memory_order_acquire);
     port_call* oldest = nullptr;
@@ -392,7 +402,8 @@ void call_port::drain(bool may_run_code) {
   }
   if (!has_deaths()) return;
   const nb::list none = list_if_room();
-  if (none.is_valid()) deliver(none, may_run_code);
+  if (!none.is_valid()) return try_later();
+  deliver(none, may_run_code);
 }
 
 // The caller has made `batch` before it got the outcome, which only this thread knows of now.

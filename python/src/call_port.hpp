@@ -66,6 +66,7 @@ struct courier {
   bool is_called = false;   // guarded by mutex
   bool is_hurried = false;  // guarded by mutex
   bool is_closing = false;  // guarded by mutex
+  bool is_short = false;    // of memory for what it is called for; guarded by mutex
   // The port is being destroyed: nobody may take hold of it any more. With the GIL.
   bool is_over = false;
   std::thread thread;
@@ -105,6 +106,8 @@ class call_port {
   void drain(bool may_run_code);
   // hurry() has the courier deliver what is finished and run call_back, soon.
   void hurry() noexcept { call_courier(true); }
+  // try_later() is hurry() after a moment, where there is no memory now.
+  void try_later() noexcept;
   // leave() has it run call_back soon, or, if not urgent, when others leave the port alone.
   void leave(bool is_urgent) noexcept;
   // close() ends the courier; the runtime must be closed. A second call does nothing.

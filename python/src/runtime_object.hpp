@@ -37,13 +37,15 @@ struct submit_options {
 // options_of() makes the core's options of all of them but `after`.
 options options_of(const submit_options& asked, const session* owner);
 
-// The core's close() is for one thread at a time. Nobody has it for longer than a moment, and then
-// others come first: one that ends what runs, or a task, which is told that it cannot.
+// The core's close() is for one thread at a time. A turn ends after 20 ms, or with the task that it
+// helps with; where it ends what runs, with the time that this may take. Then others come first:
+// one that ends what runs, or a task, which is told that it cannot.
 //
 // Thread safety: any thread, without the GIL.
 class closing_turns {
  public:
-  // begin() waits for the caller's turn; false when the time is over. end() is for who comes again.
+  // begin() waits for the caller's turn; false when the time is over. After end() another thread
+  // that waits has its turn before this one comes again.
   bool begin(std::int64_t ns);
   void end();
   // is_own() tells whether it is this thread's turn already: it runs a task below its close().
@@ -95,10 +97,10 @@ class runtime_object {
   lev::ticket try_submit_after(const descriptor& task, options o,
                                const std::vector<nb::object>& tickets, refusal* why);
 
-  std::shared_ptr<session> session_;
   template <class Close>
   std::optional<status> close_in_turn(std::int64_t ns, Close&& close);
 
+  std::shared_ptr<session> session_;
   closing_turns closing_;
   bool is_closed_ = false;
 };
