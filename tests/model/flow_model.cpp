@@ -240,7 +240,7 @@ struct divided : pipeline<divided, 2, 1> {
 // Three tasks that need the same mutex, on two workers.
 struct mutex : pipeline<mutex, 2, 1> {
   void host(unsigned) {
-    lev::mutex_id m;
+    lev::mutex_id m = 0;
     require(core->mutexes.make(&m), "a mutex");
     lev::options locked;
     locked.locks(m);
