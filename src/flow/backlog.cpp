@@ -63,22 +63,18 @@ bool backlog::push(const task_to_come& head, const argument* arguments) noexcept
   return true;
 }
 
-bool backlog::pop(bool with_locks, task_to_come* head, argument* arguments) noexcept {
-  pile& from = piles_[with_locks];
-  if (!has(with_locks)) return false;
-  piece* empty = nullptr;
-  {
-    const spin_guard<> held(lock_);
-    piece* const last = from.last;
-    if (last == nullptr) return false;
-    last->take(head, sizeof *head);
-    if (head->argument_count != 0) last->take(arguments, head->argument_count * sizeof(argument));
-    from.count.store(from.count.load(memory_order_relaxed) - 1, memory_order_relaxed);
-    count_.fetch_sub(1, memory_order_relaxed);
-    if (last->used == 0) empty = std::exchange(kept_, std::exchange(from.last, last->before));
-  }
+// Returns a piece that is needed no more, or null.
+backlog::piece* backlog::take_last(pile& from, task_to_come* head, argument* arguments) noexcept {
+  piece* const last = from.last;
+  last->take(head, sizeof *head);
+  if (head->argument_count != 0) last->take(arguments, head->argument_count * sizeof(argument));
+  from.count.store(from.count.load(memory_order_relaxed) - 1, memory_order_relaxed);
+  count_.fetch_sub(1, memory_order_relaxed);
+  return last->used != 0 ? nullptr : std::exchange(kept_, std::exchange(from.last, last->before));
+}
+
+void backlog::drop(piece* empty) noexcept {
   delete empty;
-  return true;
 }
 
 }  // namespace lev

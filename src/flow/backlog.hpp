@@ -35,8 +35,22 @@ class backlog {
   // push() copies the task and its `head.argument_count` arguments. False: there is no memory.
   bool push(const task_to_come& head, const argument* arguments) noexcept;
   // pop() copies the last one out, of those with or without mutexes; `arguments` has room for
-  // argument_count_max. False: there is none.
-  bool pop(bool with_locks, task_to_come* head, argument* arguments) noexcept;
+  // argument_count_max. False: there is none, or get(), which is only asked if there is one, says
+  // no. So a slot that get() takes is never in the hands of one that finds no task for it: a host
+  // that asks meanwhile whether any slot is left would not see it.
+  template <class Get>
+  bool pop(bool with_locks, task_to_come* head, argument* arguments, Get&& get) noexcept {
+    pile& from = piles_[with_locks];
+    if (!has(with_locks)) return false;
+    piece* empty = nullptr;
+    {
+      const spin_guard<> held(lock_);
+      if (from.last == nullptr || !get()) return false;
+      empty = take_last(from, head, arguments);
+    }
+    drop(empty);
+    return true;
+  }
 
   // looks_empty() is for a sleeper's last look, and for those who give slots back.
   bool looks_empty() const noexcept {
@@ -58,6 +72,8 @@ class backlog {
     atomic<std::uint64_t> count{0};
   };
   bool try_push(const task_to_come& head, const argument* arguments, piece*& more) noexcept;
+  piece* take_last(pile& from, task_to_come* head, argument* arguments) noexcept;
+  static void drop(piece* empty) noexcept;
 
   spin_lock<> lock_;
   // Protected by lock_: the piles, and an empty piece that is kept.

@@ -243,10 +243,13 @@ inline void admit_some(engine& e, participant& self, bool with_locks) noexcept {
   task_to_come head;
   argument arguments[argument_count_max];
   for (std::uint32_t i = 0; i < backlog_share_max && e.to_come.has(with_locks); ++i) {
-    std::uint32_t task = e.task_slots.try_take(self.free_slots);
-    if (task == no_slot) task = e.task_slots.try_take_last(with_locks);
-    if (task == no_slot) return;
-    if (!e.to_come.pop(with_locks, &head, arguments)) return give_slot(e, self, task);
+    std::uint32_t task = no_slot;
+    const auto take_slot = [&]() noexcept {
+      task = e.task_slots.try_take(self.free_slots);
+      if (task == no_slot) task = e.task_slots.try_take_last(with_locks);
+      return task != no_slot;
+    };
+    if (!e.to_come.pop(with_locks, &head, arguments, take_slot)) return;
     queue_admitted(e, self, task, head, arguments);
   }
 }

@@ -59,6 +59,5 @@ int main() {
       .check<collected>("collected")
       .plant("push_backlog: nobody is woken")
       .plant("looks_idle: the backlog is not looked at")
-      .plant("tell_space: the backlog is not told", "collected")
       .end();
 }

@@ -37,11 +37,31 @@ bool is_whole(const task_to_come& t, const argument* arguments) {
   return is_same;
 }
 
+bool pop(backlog& from, task_to_come* t, argument* arguments, bool with_locks = false) {
+  return from.pop(with_locks, t, arguments, [] { return true; });
+}
+
+// What a task needs is asked for if there is one, and only then; without it, the task stays.
+TEST(backlog_test, asks_for_what_a_task_needs) {
+  backlog b;
+  argument arguments[argument_count_max];
+  task_to_come t = task_of_number(3, arguments);
+  int asked = 0;
+  const auto get = [&] { return ++asked > 1; };
+  EXPECT_FALSE(b.pop(false, &t, arguments, get));
+  EXPECT_EQ(asked, 0);
+  ASSERT_TRUE(b.push(t, arguments));
+  EXPECT_FALSE(b.pop(false, &t, arguments, get));
+  EXPECT_TRUE(b.pop(false, &t, arguments, get));
+  EXPECT_EQ(asked, 2);
+  EXPECT_TRUE(is_whole(t, arguments));
+}
+
 TEST(backlog_test, gives_back_the_last_task_first_and_whole) {
   backlog b;
   argument arguments[argument_count_max];
   task_to_come t;
-  EXPECT_FALSE(b.pop(false, &t, arguments));
+  EXPECT_FALSE(pop(b, &t, arguments));
   for (const std::uint32_t count : {1u, 5'000u, 17u, 20'000u}) {
     for (std::uint32_t i = 0; i < count; ++i) {
       const task_to_come pushed = task_of_number(i, arguments);
@@ -50,12 +70,12 @@ TEST(backlog_test, gives_back_the_last_task_first_and_whole) {
     EXPECT_EQ(b.size(), count);
     for (std::uint32_t i = count; i-- > 0;) {
       ASSERT_FALSE(b.looks_empty());
-      ASSERT_TRUE(b.pop(false, &t, arguments));
+      ASSERT_TRUE(pop(b, &t, arguments));
       ASSERT_EQ(t.priority, static_cast<std::int32_t>(i));
       ASSERT_TRUE(is_whole(t, arguments)) << i;
     }
     EXPECT_TRUE(b.looks_empty());
-    EXPECT_FALSE(b.pop(false, &t, arguments));
+    EXPECT_FALSE(pop(b, &t, arguments));
   }
 }
 
@@ -74,13 +94,13 @@ TEST(backlog_test, keeps_its_order_at_the_edges_of_its_memory) {
       expected.push_back(next++);
     }
     for (std::uint32_t i = 0; i < downs && !expected.empty(); ++i) {
-      ASSERT_TRUE(b.pop(false, &t, arguments));
+      ASSERT_TRUE(pop(b, &t, arguments));
       ASSERT_EQ(t.priority, static_cast<std::int32_t>(expected.back()));
       ASSERT_TRUE(is_whole(t, arguments));
       expected.pop_back();
     }
   }
-  while (b.pop(false, &t, arguments)) expected.pop_back();
+  while (pop(b, &t, arguments)) expected.pop_back();
   EXPECT_TRUE(expected.empty());
 }
 
@@ -97,11 +117,11 @@ TEST(backlog_test, tasks_with_mutexes_are_a_pile_of_their_own) {
     EXPECT_TRUE(b.has(with_locks));
     for (std::uint32_t i = 3'000; i-- > 0;) {
       if ((i % 3 == 0) != with_locks) continue;
-      ASSERT_TRUE(b.pop(with_locks, &t, arguments));
+      ASSERT_TRUE(pop(b, &t, arguments, with_locks));
       ASSERT_EQ(t.priority, static_cast<std::int32_t>(i));
     }
     EXPECT_FALSE(b.has(with_locks));
-    EXPECT_FALSE(b.pop(with_locks, &t, arguments));
+    EXPECT_FALSE(pop(b, &t, arguments, with_locks));
   }
   EXPECT_TRUE(b.looks_empty());
 }
@@ -115,7 +135,7 @@ TEST(backlog_test, loses_and_doubles_nothing_between_threads) {
   const auto take = [&] {
     argument arguments[argument_count_max];
     task_to_come t;
-    if (!b.pop(false, &t, arguments)) return false;
+    if (!pop(b, &t, arguments)) return false;
     broken += !is_whole(t, arguments);
     ++seen[static_cast<std::uint32_t>(t.priority)];
     return true;
