@@ -49,6 +49,9 @@ struct collected : pipeline<collected, 2, 1> {
   }
 };
 
+constexpr const char* both_old =
+    "rare: the sleeper's last look and the poster's look at sleepers both read the old value";
+
 }  // namespace
 
 int main() {
@@ -59,5 +62,7 @@ int main() {
       .check<collected>("collected")
       .plant("push_backlog: nobody is woken")
       .plant("looks_idle: the backlog is not looked at")
+      .spare("try_push change seq_cst -> acq_rel", both_old)
+      .spare("looks_empty load seq_cst -> acquire", both_old)
       .end();
 }
