@@ -27,7 +27,7 @@ struct posted : pipeline<posted<Asymmetric>, 2, 1> {
 };
 
 // The last slot is in use, too, by a task that waits until another one has begun. Only when the
-// host collects a ticket is there a slot for that one, and a worker must be woken for it.
+// host collects a ticket is there a slot for that one, which a worker or the host then runs.
 struct collected : pipeline<collected, 2, 1> {
   static constexpr std::uint32_t tickets = 2;
   void host(unsigned) {

@@ -364,19 +364,21 @@ TEST(cell_machine, an_interrupt_wakes_a_thread_and_an_offload_comes_back) {
   EXPECT_EQ(sum, 25u);
 }
 
+auto sleeps_after_interrupt(ppe_thread* self) {
+  return [self](ppe& p) {
+    *self = p.self();
+    p.wait_interrupt();
+    p.sleep("what never comes");
+  };
+}
+
 // Another thread wakes one that waits for an interrupt while the interrupt is under way, or after a
 // letter that woke others: what it sleeps for next is not ended by interrupts.
 TEST(cell_machine, an_interrupt_ends_no_other_sleep) {
   for (const auto wakes_at : {199us, 200us, 201us, 202us, 205us}) {
     machine cell(machine_file::named("cell-ps3"));
     ppe_thread first = nullptr;
-    cell.ppe_program(
-        [&](ppe& p) {
-          first = p.self();
-          p.wait_interrupt();
-          p.sleep("what never comes");
-        },
-        "first", 0);
+    cell.ppe_program(sleeps_after_interrupt(&first), "first", 0);
     cell.ppe_program(
         [](ppe& p) {
           p.read_interrupt_mailbox(0);
@@ -405,13 +407,7 @@ TEST(cell_machine, an_interrupt_under_way_ends_no_other_sleep) {
   for (int woken_after = 0; woken_after < 10; ++woken_after) {
     machine cell(machine_file::named("cell-ps3"));
     ppe_thread first = nullptr;
-    cell.ppe_program(
-        [&](ppe& p) {
-          first = p.self();
-          p.wait_interrupt();
-          p.sleep("what never comes");
-        },
-        "first", 0);
+    cell.ppe_program(sleeps_after_interrupt(&first), "first", 0);
     cell.ppe_program(
         [&](ppe& p) {
           p.compute(198us + woken_after * 1us);
