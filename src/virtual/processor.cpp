@@ -117,8 +117,9 @@ processor::thread* processor::first_for(unsigned context) const {
   return nullptr;
 }
 
-// A thread that may run takes a free context at once, or queues. A thread that spins alone and has
-// seen no end of its quantum is told of the newcomer.
+// A thread that may run takes a free context at once, or queues. Threads that spin look at the
+// queue then: one that was alone waits for no end of its quantum. They are woken now and not at
+// that end, as an actor that is to go on at a time cannot be woken earlier, and a poke may come.
 void processor::queue_up(thread& t) {
   for (unsigned c = 0; c < contexts_.size(); ++c) {
     if (contexts_[c].held_by == nullptr && may_run(t, c)) {
@@ -128,10 +129,7 @@ void processor::queue_up(thread& t) {
   }
   queue_.push_back(&t);
   for (const seat& s : contexts_)
-    if (s.held_by != nullptr && s.held_by->quantum_end_ <= loop_.now())
-      loop_.wake(*s.held_by->actor_);
-    else if (s.held_by != nullptr)
-      loop_.wake_at(*s.held_by->actor_, s.held_by->quantum_end_);
+    if (s.held_by != nullptr) loop_.wake(*s.held_by->actor_);
 }
 
 void processor::seat_next(unsigned context, virtual_time price, bool is_poll) {

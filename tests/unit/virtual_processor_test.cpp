@@ -149,6 +149,31 @@ TEST(virtual_processor, who_spins_keeps_its_context_for_a_quantum) {
   EXPECT_EQ(seen, 105 + 30 + 5);
 }
 
+// It looks at the queue when another one comes to it, and goes on to spin until the word changes.
+TEST(virtual_processor, who_spins_alone_sees_a_change_behind_a_newcomer) {
+  world w(1);
+  processor::thread* sleeper = nullptr;
+  processor::thread* spinner = nullptr;
+  std::int64_t seen = 0;
+  w.thread("sleeper", processor::anywhere, [&](processor::thread& t) {
+    sleeper = &t;
+    w.cpu.sleep(t, "a call");
+  });
+  w.thread("spinner", processor::anywhere, [&](processor::thread& t) {
+    spinner = &t;
+    w.cpu.spin(t, "a word");
+    seen = w.us();
+  });
+  w.time.start("others", [&] {
+    w.time.wait(20us);
+    w.cpu.wake(*sleeper);
+    w.time.wait(20us);
+    w.cpu.poke(*spinner);
+  });
+  w.time.run();
+  EXPECT_EQ(seen, 40);
+}
+
 TEST(virtual_link, a_piece_goes_between_two_of_what_is_under_way) {
   link l(1024e6);  // 128 bytes take 125 ns
   EXPECT_EQ(l.pass(0us, 1024), 1us);
