@@ -24,7 +24,7 @@ std::string actor::waits_for() const {
 }
 
 std::string actor::was_doing() const {
-  std::string text = doing_ == nullptr ? "" : std::string(", at ") + doing_;
+  std::string text = doing_.empty() ? "" : ", at " + doing_;
   if (got_on_.count() >= 0) {
     const std::int64_t fs = got_on_.count() - home_.begun_fs_;
     text += ", got on last at " + std::to_string(fs / 1'000'000) + " ns";

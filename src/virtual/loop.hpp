@@ -73,7 +73,7 @@ class actor final : public target {
   const char* why_ = nullptr;
   describe_function describe_ = nullptr;
   const void* whom_ = nullptr;
-  const char* doing_ = nullptr;
+  std::string doing_;        // a copy: the caller's text may be gone when the run ends
   virtual_time got_on_{-1};  // when it last reported progress
   bool is_waiting_ = false;  // in block(), and not woken yet
   bool was_woken_ = false;
@@ -144,7 +144,7 @@ class loop {
   // For an actor: it made progress, and its next step may take as long as `ahead`.
   void progress(virtual_time ahead);
   // For an actor: what it is doing, for the text of an error; null for nothing.
-  void doing(const char* what) { current_->doing_ = what; }
+  void doing(const char* what) { current_->doing_ = what == nullptr ? "" : what; }
 
   // Something changed that the hash should know.
   void note(std::uint64_t what) { hash_ = mix(hash_, what); }

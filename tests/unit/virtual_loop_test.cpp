@@ -115,6 +115,27 @@ TEST(virtual_loop, polls_that_something_will_answer_go_on) {
   EXPECT_EQ(stuck_text(l), "it ended");
 }
 
+// The text is the loop's own when the run ends.
+TEST(virtual_loop, what_an_actor_is_doing_is_kept) {
+  loop l;
+  l.start("a", [&] {
+    std::string what = "a step with a long name, number 7";
+    l.doing(what.c_str());
+    what.assign(what.size(), '?');
+    (void)l.block("a letter");
+  });
+  l.start("b", [&] {
+    l.doing("a step");
+    l.doing(nullptr);
+    (void)l.block("a letter");
+  });
+  const std::string text = stuck_text(l);
+  EXPECT_NE(text.find("a waits for a letter, at a step with a long name, number 7"),
+            std::string::npos)
+      << text;
+  EXPECT_TRUE(text.ends_with("b waits for a letter")) << text;
+}
+
 TEST(virtual_loop, actors_that_do_not_get_on_are_named_with_what_they_do) {
   loop_options o;
   o.progress_max = 1us;
