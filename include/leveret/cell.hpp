@@ -94,7 +94,7 @@ struct options {
   // Each run ends with an error after this much virtual time.
   virtual_time time_max = virtual_time::max() / 2;
   std::size_t stack_bytes = std::size_t{256} << 10;
-  // This many polls in a row mean no progress.
+  // This many polls in a row, with nothing else to happen or without time, mean no progress.
   std::uint64_t polls_max = 2'000'000;
   // No call of progress() for this long means no progress. Without it, programs that transfer or
   // compute while they poll for something that never comes go on until time_max.

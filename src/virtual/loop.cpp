@@ -181,6 +181,7 @@ void loop::pass(virtual_time d, unsigned is_work) {
   // A step behind the end of the clock is late, whatever time_max.
   const std::int64_t left = behind_end.count() - now_fs_;
   const std::int64_t at = now_fs_ + std::clamp<std::int64_t>(d.count(), 0, left);
+  if (is_work == 0 && at == now_fs_) count_empty_poll();
   if (refuse_if_over()) return;
   // No event comes before that: no need to go through the heap.
   if ((heap_.is_empty() || heap_.first_at_fs() > at) && !is_late(at)) {
@@ -190,6 +191,13 @@ void loop::pass(virtual_time d, unsigned is_work) {
   }
   push(at, self, self.turn_, is_work);
   give_way();
+}
+
+// An actor that polls and lets no time pass keeps the clock from all that is still to happen.
+void loop::count_empty_poll() {
+  if (std::exchange(empty_poll_fs_, now_fs_) != now_fs_) empty_polls_ = 0;
+  if (++empty_polls_ > options_.polls_max)
+    get_stuck(stuck::kind::no_progress, "no progress: polls that take no time stop the clock");
 }
 
 bool loop::block(const char* why, actor::describe_function describe, const void* whom) {

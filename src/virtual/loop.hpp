@@ -85,7 +85,8 @@ class actor final : public target {
 struct loop_options {
   std::uint64_t seed = 0;
   std::size_t stack_bytes = std::size_t{256} << 10;
-  // Polls in a row with no other event left, after which a run is said to make no progress.
+  // Polls in a row with no other event left, or that take no time, after which a run is said to
+  // make no progress.
   std::uint64_t polls_max = 2'000'000;
   virtual_time time_max = virtual_time::max() / 2;  // of each run
   // Time without a report of progress, after which a run is said to make no progress.
@@ -161,6 +162,7 @@ class loop {
   }
   void push(std::int64_t at_fs, target& to, std::uint64_t note, unsigned is_work);
   void pass(virtual_time d, unsigned is_work);
+  void count_empty_poll();
   void happen(std::int64_t at_fs, std::uint64_t who, bool is_work);
   bool is_late(std::int64_t at_fs) const { return at_fs > late_fs_; }
   void stop_late(std::int64_t at_fs);
@@ -189,6 +191,8 @@ class loop {
   std::uint64_t hash_ = 0xcbf29ce484222325u;
   std::uint64_t work_pending_ = 0;  // events in the heap that are not polls
   std::uint64_t polls_ = 0;         // since something else happened
+  std::uint64_t empty_polls_ = 0;   // that took no time, at the time of the last one
+  std::int64_t empty_poll_fs_ = 0;
   std::size_t alive_ = 0;
   bool is_over_ = false;
   std::exception_ptr error_;

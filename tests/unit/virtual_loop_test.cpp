@@ -115,6 +115,24 @@ TEST(virtual_loop, polls_that_something_will_answer_go_on) {
   EXPECT_EQ(stuck_text(l), "it ended");
 }
 
+TEST(virtual_loop, polls_that_take_no_time_are_told_of) {
+  loop_options o;
+  o.polls_max = 1000;
+  loop l(o);
+  bool is_there = false;
+  l.start("poller", [&] {
+    for (int i = 0; i < 5000; ++i) l.poll(i % 500 == 0 ? 1ns : 0ns);  // some time, now and then
+    while (!is_there) l.poll(0ns);
+  });
+  l.start("worker", [&] {
+    l.wait(1ms);
+    is_there = true;
+  });
+  const std::string text = stuck_text(l);
+  EXPECT_NE(text.find("polls that take no time"), std::string::npos) << text;
+  EXPECT_NE(text.find("after 10 ns"), std::string::npos) << text;
+}
+
 // The text is the loop's own when the run ends.
 TEST(virtual_loop, what_an_actor_is_doing_is_kept) {
   loop l;
