@@ -212,7 +212,6 @@ void machine_parts::drop_near(ea_t ea, std::uint32_t count, unsigned but) {
 void machine_parts::look(std::vector<watcher*>& all, ea_t ea, std::uint32_t count) {
   for (watcher* w : all) {
     if (!overlap(w->ea, w->bytes, ea, count)) continue;
-    w->has_changed = true;
     if (w->actor != nullptr) loop.wake(*w->actor);
     if (w->thread != nullptr) w->thread->processor().poke(*w->thread->thread);
   }

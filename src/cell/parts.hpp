@@ -49,7 +49,6 @@ struct watcher {
   std::uint32_t bytes = 0;
   virt::actor* actor = nullptr;
   ppe_parts* thread = nullptr;
-  bool has_changed = false;
 };
 
 // In the list as long as the program waits, even if its stack is unwound.
