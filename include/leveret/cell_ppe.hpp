@@ -70,7 +70,8 @@ class ppe {
   void wait_proxy(unsigned spe_index, std::uint32_t mask);
 
   // The operating system. yield() runs the next thread of this context, if there is one; yield_to()
-  // that one, false when it cannot run here now. sleep() lasts until wake(), which may come before.
+  // that one, false when it cannot run here now. sleep() lasts until wake(), which may come before,
+  // also while the thread waits for an interrupt.
   bool yield();
   bool yield_to(ppe_thread to);
   void sleep(const char* why);

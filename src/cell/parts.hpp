@@ -110,6 +110,7 @@ struct ppe_parts {
   virt::actor* actor = nullptr;
   virt::processor::thread* thread = nullptr;
   bool awaits_interrupt = false;
+  bool was_called = false;  // by wake(), which its next sleep() takes
   ea_t reserved = no_line;
 
   virt::processor& processor() const;

@@ -90,14 +90,12 @@ std::uint32_t take_letter(ppe_parts& p, mailbox& box) {
   return value;
 }
 
-// Sleeps as one of those that an interrupt wakes. Others may wake it, too: then it stays none of
-// them. False when the run is over.
+// Sleeps as one of those that interrupts wake, and nothing else does. False when the run is over.
 bool sleep_for_interrupt(ppe_parts& p, std::vector<ppe_parts*>& sleepers, const char* why) {
   sleepers.push_back(&p);
   p.awaits_interrupt = true;
   p.processor().sleep(*p.thread, why);
   p.awaits_interrupt = false;
-  std::erase(sleepers, &p);
   return !p.home.loop.refuse_if_over();
 }
 
@@ -314,12 +312,16 @@ bool ppe::yield_to(ppe_thread to) {
 }
 
 void ppe::sleep(const char* why) {
-  parts_.processor().sleep(*parts_.thread, why);
+  if (parts_.home.loop.refuse_if_over()) return;
+  if (!std::exchange(parts_.was_called, false)) parts_.processor().sleep(*parts_.thread, why);
 }
 
 void ppe::wake(ppe_thread whom) {
   check_thread(parts_, whom);
-  if (whom->thread != nullptr) whom->processor().wake(*whom->thread);
+  if (whom->awaits_interrupt || !whom->thread->is_asleep())
+    whom->was_called = true;
+  else
+    whom->processor().wake(*whom->thread);
 }
 
 }  // namespace lev::cell

@@ -57,12 +57,6 @@ void check_signal(const spe_parts& s, unsigned to, unsigned which) {
                                           std::to_string(s.home.spes.size()) + " SPEs");
 }
 
-// The interrupt of a letter reaches a thread; one that has woken meanwhile has seen the letter, and
-// sleeps for something else.
-void interrupt(ppe_parts& p) {
-  if (p.awaits_interrupt && p.thread->is_asleep()) p.processor().wake(*p.thread);
-}
-
 // Puts a letter where it will be read; wakes its waiters.
 void deliver(spe_parts& s, mailbox& box, std::uint32_t value) {
   machine_parts& m = s.home;
@@ -72,7 +66,8 @@ void deliver(spe_parts& s, mailbox& box, std::uint32_t value) {
   // All waiters look; the first one takes it.
   for (std::vector<ppe_parts*>* some : {&box.sleepers, &m.any_sleepers}) {
     for (ppe_parts* each : *some)
-      m.after(m.numbers.micros(fact::ppe_interrupt), [each] { interrupt(*each); });
+      m.after(m.numbers.micros(fact::ppe_interrupt),
+              [each] { each->processor().wake(*each->thread); });
     if (!some->empty()) return some->clear();
   }
 }

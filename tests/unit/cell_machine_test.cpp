@@ -368,6 +368,7 @@ auto sleeps_after_interrupt(ppe_thread* self) {
   return [self](ppe& p) {
     *self = p.self();
     p.wait_interrupt();
+    p.sleep("the call that may have come before");
     p.sleep("what never comes");
   };
 }
@@ -423,6 +424,29 @@ TEST(cell_machine, an_interrupt_under_way_ends_no_other_sleep) {
     error_kind kind = error_kind::bad_call;
     EXPECT_NE(error_of(cell, &kind).find("PPE first waits for what never"), std::string::npos);
     EXPECT_EQ(kind, error_kind::deadlock);
+  }
+}
+
+// A call comes before the thread waits for an interrupt, or while it does.
+TEST(cell_machine, a_wait_for_an_interrupt_takes_no_call) {
+  for (const auto called_at : {10us, 30us}) {
+    machine cell(machine_file::named("cell-ps3"));
+    ppe_thread first = nullptr;
+    cell.ppe_program([&](ppe& p) {
+      first = p.self();
+      p.compute(20us);
+      EXPECT_EQ(p.read_interrupt_mailbox(0), 7u);
+      p.sleep("the call");
+    });
+    cell.ppe_program([&](ppe& p) {
+      p.compute(called_at);
+      p.wake(first);
+    });
+    cell.spe_program(0, [](spe& s) {
+      s.compute(cycles(3200 * 40));
+      s.write_interrupt_mailbox(7);
+    });
+    EXPECT_EQ(error_of(cell), "it ended");
   }
 }
 
