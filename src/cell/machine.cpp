@@ -131,9 +131,9 @@ void machine::spe_program(unsigned index, std::function<void(spe&)> program, std
   if (s.program) throw error(error_kind::bad_call, name_of(s) + " has a program already");
   if (!program)
     throw error(error_kind::bad_call, name_of(s) + ": its program is an empty function");
-  s.program = std::move(program);
   s.name = std::move(name);
   parts_->loop.start(name_of(s), [&s] { run_spe(s); });
+  s.program = std::move(program);  // only now: no SPE has a program that has no stack
 }
 
 void machine::ppe_program(std::function<void(ppe&)> program, std::string name, int context,

@@ -188,7 +188,6 @@ unsigned spe::spawn(std::function<void()> body) {
     throw error(error_kind::store_overflow,
                 name_of(s) + ": no room for the stack of another thread (" + std::to_string(stack) +
                     " bytes) in the local store: " + std::to_string(store_left()) + " are left");
-  s.free_to -= stack;
   const auto number = static_cast<unsigned>(s.threads.size());
   virt::actor& a = m.loop.start(name_of(s) + " thread " + std::to_string(number),
                                 [&m, &s, body = std::move(body)] {
@@ -199,6 +198,7 @@ unsigned spe::spawn(std::function<void()> body) {
                                   const auto next = s.turns.erase(mine);
                                   m.loop.wake(next == s.turns.end() ? *s.turns.front() : **next);
                                 });
+  s.free_to -= stack;
   s.turns.push_back(&a);
   s.threads.push_back(&a);
   // It runs to the point where it waits for its turn, while the clock stands.

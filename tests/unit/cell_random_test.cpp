@@ -301,6 +301,15 @@ TEST(cell_random, illegal_calls_of_the_ppe_and_of_the_host_are_errors) {
   EXPECT_THROW(machine(small_cell(), tiny), error);
 }
 
+// It is not taken, and so does not count as one that a run has run.
+TEST(cell_random, a_program_without_memory_for_its_stack_can_be_given_again) {
+  options huge;
+  huge.stack_bytes = std::size_t{1} << 60;
+  machine cell(small_cell(), huge);
+  for (int i = 0; i < 2; ++i)
+    EXPECT_THROW(cell.spe_program(0, [](spe&) {}), std::bad_alloc) << "time " << i;
+}
+
 TEST(cell_random, a_deadlock_names_each_and_what_it_waits_for) {
   machine cell(small_cell());
   const auto line = cell.memory<std::uint32_t>(32);
