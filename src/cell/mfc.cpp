@@ -118,12 +118,12 @@ void mfc::move_one(const command& c, ls_t ls, ea_t ea, std::uint32_t bytes) {
   ++s.counts.transfers;
   s.counts.bytes += bytes;
   void* in_store = m.store_of(spe_index_, ls);
-  void* outside = m.host_of(ea);
+  void* outside = m.host_of(ea);  // of the same store, maybe, and of some of the same bytes
   if (c.is_get()) {
-    std::memcpy(in_store, outside, bytes);
+    std::memmove(in_store, outside, bytes);
     m.store_was_written(spe_index_, ls, bytes);
   } else {
-    std::memcpy(outside, in_store, bytes);
+    std::memmove(outside, in_store, bytes);
     m.was_written(ea, bytes, static_cast<int>(spe_index_), c.is_atomic);
   }
 }
