@@ -329,6 +329,8 @@ def test_messages_name_the_next_step(tmp_path: Path) -> None:
         ("saxpy --depth -1", "--depth must be from 0"),
         ("saxpy --local-store -1", "--local-store must be from 0"),
         ("saxpy --tasks 4294967296", "--tasks must be 1 to 4294967295"),
+        ("saxpy --frames 4294967296", "--frames must be 1 to 4294967295"),
+        ("barnes-hut --n 4294967296", "--n must be 1 to 4294967295"),
         ("likelihood --species 1", "--species must be 2 to 4096"),
         ("fft --n 5", "--n: the number of points must be a power of 4, not 5"),
         ("saxpy --staging magic", "--staging must be one of auto, in_place, copy, not 'magic'"),

@@ -97,6 +97,11 @@ _OPTIONS = {
     "tasks": "--tasks",
     "species": "--species",
     "n": "--n",
+    "bodies": "--n",
+    "nodes": "--n",
+    "sites": "--n",
+    "frames": "--frames",
+    "steps": "--frames",
 }
 
 
