@@ -40,6 +40,13 @@ def test_standard_output_is_full(command: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is none")
+def test_a_time_out_that_cannot_be_told_ends_the_process(tmp_path: Path) -> None:
+    for buffers in ("", "PYTHONUNBUFFERED=1"):
+        line = f"{buffers} {COMMAND} run mandelbrot --frames 100000 --timeout 0.1 2>/dev/full"
+        assert _run(line, tmp_path)[0] == 124
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is none")
 def test_standard_error_is_full(tmp_path: Path) -> None:
     assert _run(f"{COMMAND} run nothing 2>/dev/full", tmp_path)[0] == 2
     assert _run(f"{COMMAND} info >/dev/full 2>/dev/full", tmp_path)[0] == 3

@@ -201,13 +201,15 @@ def writing(path: Path) -> Iterator[None]:
 
 def _leave(code: int, message: str) -> NoReturn:
     """Ends the process from any thread, whatever native code runs; shows the cursor again."""
-    if "multiprocessing" in sys.modules:  # a rival's processes would wait for work for ever
-        for process in sys.modules["multiprocessing"].active_children():
-            process.kill()
-    show_cursor = "\x1b[?25h" if sys.stderr.isatty() else ""
-    sys.stderr.write(f"{show_cursor}leveret: {message}\n")
-    sys.stderr.flush()
-    os._exit(code)
+    try:
+        if "multiprocessing" in sys.modules:  # a rival's processes would wait for work for ever
+            for process in sys.modules["multiprocessing"].active_children():
+                process.kill()
+        show_cursor = "\x1b[?25h" if sys.stderr.isatty() else ""
+        sys.stderr.write(f"{show_cursor}leveret: {message}\n")
+        sys.stderr.flush()
+    finally:  # where nobody reads that, the code says it
+        os._exit(code)
 
 
 @contextmanager
