@@ -40,6 +40,21 @@ def test_standard_output_is_full(command: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is none")
+@pytest.mark.parametrize(
+    ("command", "file"),
+    [("repro --row T5.5 --out there", "results.md"), ("demo --quick --out there", "trace.json")],
+)
+def test_files_are_written_where_nobody_reads_the_tables(
+    command: str, file: str, tmp_path: Path
+) -> None:
+    if "demo" in command:
+        pytest.importorskip("matplotlib")
+    code, said = _run(f"{COMMAND} {command} >/dev/full", tmp_path)
+    assert code == 3 and "leveret: cannot write to standard output: " in said
+    assert (tmp_path / "there" / file).stat().st_size > 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is none")
 def test_a_time_out_that_cannot_be_told_ends_the_process(tmp_path: Path) -> None:
     for buffers in ("", "PYTHONUNBUFFERED=1"):
         line = f"{buffers} {COMMAND} run mandelbrot --frames 100000 --timeout 0.1 2>/dev/full"

@@ -211,14 +211,13 @@ def bench(
         report = json.loads(printed)
         if not isinstance(report["figures"], dict):
             raise TypeError("figures must be an object")
-        if as_json:
-            print_json(report)
-        else:
-            print_figures(report, peers)
-        if plot is not None:
-            from ..report.plots import save_bench
+        try:
+            print_json(report) if as_json else print_figures(report, peers)
+        finally:  # also where nobody reads the figures to their end
+            if plot is not None:
+                from ..report.plots import save_bench
 
-            with writing(plot):
-                save_bench(report, plot)
+                with writing(plot):
+                    save_bench(report, plot)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         stop(ENVIRONMENT, f"leveret-bench printed what is no report: {error!r}")

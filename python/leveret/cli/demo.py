@@ -302,10 +302,12 @@ def demo(
         with Progress(*columns, console=notes()) as progress:
             made = Demo(runtime, QUICK if quick else FULL, progress)
             made.run()
-        if not as_json:  # whatever becomes of the files
-            print_rows(made.rows)
-        with writing(out):
-            files = write_files(made, out)
+        try:
+            if not as_json:
+                print_rows(made.rows)
+        finally:  # whatever becomes of the table, as the table comes whatever becomes of the files
+            with writing(out):
+                files = write_files(made, out)
     correct = all(row.correct for row in made.rows)
     if as_json:
         print_json({"correct": correct, "runs": [asdict(r) for r in made.rows], "files": files})

@@ -172,9 +172,11 @@ def repro(
         moved = _moved(outcomes, as_json) if sensitivity else {}
         # Figures belong to whole tables.
         figures = _figures(outcomes, as_json) if out is not None and row is None else []
-    print_json(_as_json(outcomes, moved)) if as_json else _print(outcomes, moved)
-    if out is not None:
-        with writing(out):
-            report.write(outcomes, moved, out, not is_missing("matplotlib"), figures)
+    try:
+        print_json(_as_json(outcomes, moved)) if as_json else _print(outcomes, moved)
+    finally:  # it took minutes, and nobody may read the tables to their end
+        if out is not None:
+            with writing(out):
+                report.write(outcomes, moved, out, not is_missing("matplotlib"), figures)
     if report.changed_note():
         stop(FAILED, report.changed_note())
