@@ -181,6 +181,10 @@ def test_the_live_view_stops_in_time(program: Program) -> None:
     assert f"process {program.pid}" in done.stdout
 
 
+def test_the_end_is_not_late_by_an_interval() -> None:
+    assert leveret_top("--interval", "3600", "--timeout", "0.1").returncode == 0
+
+
 def test_none() -> None:
     # Not of this process: what another test has left behind is not this one's fault.
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as other:

@@ -72,7 +72,7 @@ def watch(pid: int, interval: float, limit: Optional[float]) -> None:
     end = None if limit is None else time.monotonic() + limit
     with Live(show(look(pid)), console=tables(), auto_refresh=False) as live:
         while end is None or time.monotonic() < end:
-            time.sleep(interval)
+            time.sleep(interval if end is None else max(0.0, min(interval, end - time.monotonic())))
             try:
                 live.update(show(look(pid)), refresh=True)
             except Unavailable:  # it was there: its program has closed it
