@@ -14,8 +14,12 @@ namespace {
   throw cell::error(cell::error_kind::bad_machine, what);
 }
 
+void check_value(const std::string& name, double value, const std::string& file) {
+  if (!(value > 0) || std::isinf(value)) refuse(file + ": " + name + " must be above 0");
+}
+
 void check(const std::string& name, const cost& c, const std::string& file) {
-  if (!(c.value > 0) || std::isinf(c.value)) refuse(file + ": " + name + " must be above 0");
+  check_value(name, c.value, file);
   if (c.unit.empty()) refuse(file + ": " + name + " has no unit");
   if (c.source != "published" && c.source != "derived" && c.source != "measured" &&
       c.source != "assumed")
@@ -51,6 +55,17 @@ std::map<std::string, cost> read_costs(std::string_view text, const std::string&
 const std::map<std::string, cost>& built_in_costs() {
   static const std::map<std::string, cost> costs = read_costs(costs_text(), "costs.toml");
   return costs;
+}
+
+// Rows ask for some of what was changed, if for any: the rest is looked at here.
+world::world(std::map<std::string, double> changed, bool is_full)
+    : changed_(std::move(changed)), is_full_(is_full) {
+  for (const auto& [name, value] : changed_) {
+    if (built_in_costs().contains(name))
+      check_value(name, value, "costs.toml");
+    else
+      (void)cell::machine_file::named("cell-ps3").value(name);  // all files have the same names
+  }
 }
 
 cell::machine_file world::file(const std::string& name) const {

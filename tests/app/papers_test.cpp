@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 #include <set>
 #include <string>
@@ -57,6 +58,11 @@ TEST(papers, a_changed_constant_changes_what_rests_on_it) {
   EXPECT_NEAR(simulate_row("T5.2", {{"tpc.initiate", 280}}).value, before + 100, 25);
   EXPECT_THROW(simulate_row("T5.2", {{"eib.ways", 480}}), cell::error);
   EXPECT_THROW(simulate_row("T5.2", {{"eib.way", -1}}), cell::error);
+  for (const char* id : {"T5.2", "T5.5"}) {  // T5.5 is arithmetic, and asks for none
+    EXPECT_THROW(simulate_row(id, {{"no.name", 1}}), cell::error) << id;
+    for (const double value : {0.0, -1.0, std::nan(""), HUGE_VAL})
+      EXPECT_THROW(simulate_row(id, {{"tpc.initiate", value}}), cell::error) << id;
+  }
 }
 
 // Programs find each other's places whatever else is in a local store.

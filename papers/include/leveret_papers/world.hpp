@@ -37,9 +37,9 @@ const std::map<std::string, cost>& built_in_costs();
 class world {
  public:
   // `changed` replaces constants of machine files and costs by name, for studies of sensitivity.
-  // is_full: no outer steps of LU stand for more of them; 4096 columns take minutes then.
-  explicit world(std::map<std::string, double> changed = {}, bool is_full = false)
-      : changed_(std::move(changed)), is_full_(is_full) {}
+  // is_full: no outer steps of LU stand for more of them; 4096 columns take minutes then. Throws
+  // cell::error (bad_machine) for a name that is neither, and a cost that is not above 0.
+  explicit world(std::map<std::string, double> changed = {}, bool is_full = false);
 
   bool is_full() const { return is_full_; }
   // Whether Leveret runs the tasks in place of the paper's own algorithm; and how many times the
