@@ -116,6 +116,20 @@ TEST_P(arrays_test, runs_report_correct_results) {
   }
 }
 
+// Each step adds to what the one before has rounded.
+TEST(arrays_on_sim, many_steps_of_saxpy_may_round_as_often) {
+  lev::config c;
+  c.machine = "sim";
+  lev::runtime runtime(c);
+  array_options o;
+  o.n = 8;
+  o.cut = {1, false};
+  o.steps = 20'000;
+  const auto report = leveret_apps::run_saxpy(runtime, o);
+  EXPECT_TRUE(report.correct) << report.error;
+  EXPECT_GT(report.error, 1e-4);
+}
+
 TEST_P(arrays_test, what_makes_no_sense_is_refused) {
   std::vector<float> some(64);
   std::vector<complex_float> points(8);
