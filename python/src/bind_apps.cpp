@@ -9,9 +9,14 @@
 #include <leveret_apps/mandelbrot.hpp>
 
 #include <algorithm>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <typeinfo>
 
 #include "bindings.hpp"
 #include "buffers.hpp"
+#include "errors.hpp"
 #include "gil.hpp"
 #include "runtime_object.hpp"
 
@@ -20,8 +25,24 @@ namespace lev::python {
 namespace {
 
 template <class T>
+std::string values_of() {
+  if (std::is_same_v<T, bool>) return "True or False";
+  if (std::is_floating_point_v<T>) return "a number";
+  return "an integer from 0 to " + std::to_string(std::numeric_limits<T>::max());
+}
+
+// Of what is no T nanobind says no more than std::bad_cast.
+template <class T>
 T get(nb::kwargs options, const char* name) {
-  return nb::cast<T>(nb::object(options[name]));
+  const nb::object given(options[name]);
+  try {
+    return nb::cast<T>(given);
+  } catch (const std::bad_cast&) {
+  }
+  const std::string text =
+      std::string(name) + " must be " + values_of<T>() + ", not " + nb::repr(given).c_str();
+  if (PyLong_Check(given.ptr()) != 0) raise_value_error(text);
+  raise_type_error(text);
 }
 
 template <class Run>

@@ -11,6 +11,27 @@ import leveret
 from leveret import apps
 
 
+@pytest.mark.parametrize(
+    ("options", "kind", "said"),
+    [
+        (
+            {"seed": -1},
+            ValueError,
+            "seed must be an integer from 0 to 18446744073709551615, not -1",
+        ),
+        ({"seed": 2**64}, ValueError, "seed must be an integer from 0 to"),
+        ({"seed": None}, TypeError, "seed must be an integer from 0 to"),
+        ({"n": 32.5}, TypeError, "n must be an integer from 0 to .*, not 32.5"),
+        ({"dice": "yes"}, TypeError, "dice must be True or False, not 'yes'"),
+    ],
+)
+def test_options_of_the_wrong_kind(
+    runtime: leveret.Runtime, options: dict[str, Any], kind: type[Exception], said: str
+) -> None:
+    with pytest.raises(kind, match=said):
+        apps.lu(runtime, **{"n": 32, **options})
+
+
 def test_mandelbrot(runtime: leveret.Runtime) -> None:
     size: dict[str, Any] = {"width": 80, "height": 60, "iterations": 200}
     reference = apps.mandelbrot_picture(None, **size)
