@@ -50,6 +50,8 @@ def test_values_ranges_whole_arrays_and_rows(cluster: Cluster, library: Path) ->
     squares = np.zeros(500, np.uint64)
     cluster.submit(square, range(100, 600), sliced(squares)).wait(LIMIT)
     assert (squares == np.arange(100, 600, dtype=np.uint64) ** 2).all()
+    cluster.submit(square, np.int64(500), sliced(squares)).wait(LIMIT)
+    assert (squares == np.arange(500, dtype=np.uint64) ** 2).all()
 
     axpy = leveret.builtin("axpy")
     a, b = np.arange(300.0), np.ones(300)

@@ -92,6 +92,18 @@ CALLS: list[tuple[str, Callable[[Cluster], tuple[Any, ...]], type[Exception], st
     ),
     ("copy", lambda c: (c.scatter(ones(8)), sliced(ones(8))), leveret.InvalidArgument, "in chunks"),
     ("read", lambda c: ("x", sliced(ones())), TypeError, r"argument 0 \(f8\): expected a number"),
+    (
+        "range",
+        lambda c: ((0.0, 4.0), sliced(np.zeros(4, "u8"))),
+        TypeError,
+        r"argument 0 \(range\): expected an integer, got float; convert it with int\(\)",
+    ),
+    (
+        "range",
+        lambda c: ((0, "4"), sliced(np.zeros(4, "u8"))),
+        TypeError,
+        r"argument 0 \(range\): expected an integer, got str; convert it with int\(\)",
+    ),
     ("far", lambda c: (sliced(ones()), sliced(ones())), leveret.InvalidArgument, "far memory"),
     ("result", lambda c: (sliced(ones()),), leveret.InvalidArgument, "hands back a value"),
 ]
@@ -112,6 +124,7 @@ def test_submit_refuses(
         "far": ("narrow", "in f8, far in f8, task"),
         "whole": ("add_first", "in f8[any], inout f8, count(1)"),
         "result": ("increment", "in f8, result i8"),
+        "range": ("square_range", "range, out u8"),
     }[procedure]
     # A function has the name by which it was loaded first, and other tests look at that of "copy".
     name = None if procedure == "copy" else f"refused-{procedure}"

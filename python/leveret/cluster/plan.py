@@ -6,6 +6,7 @@ and lengths that a signature asks for.
 
 from __future__ import annotations
 
+import operator
 from typing import Any, NamedTuple
 
 from .._core import Procedure, Sliced
@@ -90,8 +91,17 @@ def _number(where: str, given: Any) -> Any:
     return given.item() if hasattr(given, "item") else given
 
 
+def _integer(where: str, given: Any) -> int:
+    try:
+        return operator.index(given)
+    except TypeError:
+        kind = type(given).__name__
+        text = f"{where}: expected an integer, got {kind}; convert it with int()"
+        raise TypeError(text) from None
+
+
 def _range(where: str, given: Any) -> tuple[int, int]:
-    if isinstance(given, int):
+    if hasattr(given, "__index__"):
         given = (0, given)
     elif isinstance(given, range):
         if given.step != 1:
@@ -100,9 +110,10 @@ def _range(where: str, given: Any) -> tuple[int, int]:
     if not (isinstance(given, tuple) and len(given) == 2):
         kind = type(given).__name__
         raise TypeError(f"{where}: expected range(begin, end), (begin, end) or n, got {kind}")
-    if given[1] < given[0]:
+    begin, end = _integer(where, given[0]), _integer(where, given[1])
+    if end < begin:
         raise ValueError(f"{where}: the range ends before it begins")
-    return given
+    return begin, end
 
 
 def _array(where: str, parameter: Parameter, given: Any, engine: Engine) -> Any:
