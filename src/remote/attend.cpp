@@ -129,24 +129,29 @@ void end_tasks(remote_crew& r) noexcept {
   if (is_one_left) r.is_ending.store(1, memory_order_relaxed);
 }
 
-// The worker served another host when this one wanted to kill it: it has not begun the tasks that
-// it was asked not to begin, and will not.
+// The worker was in none of this host's tasks when the keeper wanted to kill it. A task that had to
+// end was asked back before that, so it will not begin. One that was to be killed for its time may
+// have begun since, and been asked back only then: the service looks at it once more.
 void reopen(remote_crew& r, std::uint32_t worker) noexcept {
   remote_line& line = r.lines[worker];
   hold(line);
   LEV_DCHECK(line.is_ending && !line.is_up);
   line.is_up = true;
-  line.is_ending = line.is_overdue = false;
+  line.is_ending = false;
+  const bool was_to_end = !std::exchange(line.is_overdue, false);
   line.timed = line.collected;  // no task: the oldest one's time begins anew
   job& oldest = line.job_at(line.collected);
   const bool is_here = line.posted != line.collected && oldest.task != no_slot;
-  if (is_here && line.was_asked(line.collected) && is_to_end(r, oldest) &&
-      !r.remote->has_end(worker)) {
-    free_room(r, worker, oldest);
-    line.limited &= ~remote_line::bit_of(line.collected);
-    line.is_full.store(0, memory_order_relaxed);
-    leave_ended(r, line, std::exchange(oldest.task, no_slot));
-    line.note_spare();
+  if (is_here && line.was_asked(line.collected) && is_to_end(r, oldest)) {
+    if (!was_to_end) {
+      r.is_ending.store(1, memory_order_relaxed);  // for this thread, as in end_tasks()
+    } else if (!r.remote->has_end(worker)) {
+      free_room(r, worker, oldest);
+      line.limited &= ~remote_line::bit_of(line.collected);
+      line.is_full.store(0, memory_order_relaxed);
+      leave_ended(r, line, std::exchange(oldest.task, no_slot));
+      line.note_spare();
+    }
   }
   end_turn(line);
 }

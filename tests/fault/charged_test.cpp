@@ -122,6 +122,68 @@ TEST_F(charged, an_answer_about_a_dead_worker_is_not_about_the_next_one) {
   EXPECT_EQ(second.wait_outcome(limit_ns).code, status::cancelled);
 }
 
+// The service of a host in a hook of its program's, so that it hears nothing meanwhile.
+struct held_hook {
+  std::atomic<bool> is_here{false};
+  std::atomic<bool> may_go{false};
+};
+void hold_service(void* context, int, int) {
+  auto& h = *static_cast<held_hook*>(context);
+  h.is_here = true;
+  while (!h.may_go) sched_yield();
+}
+
+// The keeper has found its worker in no task when the host wanted to kill it for its silence. The
+// worker goes on and begins, the host's program asks for the end, and only then the service reads
+// the keeper's answer, which is older than all that.
+TEST_F(charged, an_answer_about_a_silent_worker_is_none_about_the_task_that_it_begins_later) {
+  held_hook hook;
+  config c = at_pool(2);
+  c.spin_ns = 0;
+  c.processes.on_death = {&hold_service, &hook};
+  runtime r(c);
+  ticket on_first = r.submit(hold, gate_of{gate_});
+  const pid_t first = await_begin();
+  const pid_t second = process_of(r);
+  const pid_t keeper = parent_of(first);
+  gate_->may_end = 1;
+  EXPECT_EQ(on_first.wait_outcome(limit_ns).code, status::ok);
+  gate_->may_end = 0;
+  EXPECT_TRUE(comes([&] { return state_of(first) == 'S'; }));
+  stop(first);
+  ticket t = r.submit(options().task_ns_max(1'000'000), hold, gate_of{gate_});
+  stop(keeper);
+  poll(nullptr, 0, 2'500);  // until the order has been given, or the test shows nothing
+  kill(second, SIGKILL);
+  EXPECT_TRUE(comes([&] { return state_of(second) == 'Z'; }));
+  kill(keeper, SIGCONT);
+  EXPECT_TRUE(comes([&] { return hook.is_here.load(); }));
+  EXPECT_TRUE(comes([&] { return state_of(keeper) == 'S'; }));
+  poll(nullptr, 0, 50);  // until it has answered
+  kill(first, SIGCONT);
+  EXPECT_EQ(await_begin(), first);
+  EXPECT_EQ(t.end(), status::ok);
+  hook.may_go = true;
+  EXPECT_EQ(t.wait_outcome(limit_ns).code, status::cancelled);
+  EXPECT_TRUE(ends(first)) << "its body still runs";
+}
+
+// Such a worker lives on, as its keeper finds it in no task, and passes by the one that was ended.
+TEST_F(charged, a_task_for_a_worker_that_is_stopped_in_no_task_is_ended) {
+  config c = at_pool(1);
+  c.spin_ns = 0;
+  runtime r(c);
+  const pid_t worker = process_of(r);
+  EXPECT_TRUE(comes([&] { return state_of(worker) == 'S'; }));
+  stop(worker);
+  ticket t = r.submit(hold, gate_of{gate_});
+  EXPECT_EQ(t.end(), status::ok);
+  EXPECT_EQ(t.wait_outcome(limit_ns).code, status::cancelled);
+  kill(worker, SIGCONT);
+  EXPECT_EQ(process_of(r), worker);
+  EXPECT_EQ(gate_->process, 0) << "it began";
+}
+
 // A body can write to all that its worker has, and what it has written cannot be undone: but the
 // worker is replaced.
 processes::lane<>* lane_of_another = nullptr;  // in the worker
