@@ -2,13 +2,19 @@
 // turns.
 #include <gtest/gtest.h>
 
+#include <leveret/leveret.hpp>
+
 #include <poll.h>
+#include <pthread.h>
 
 #include <csignal>
+#include <cstdint>
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "fault/pool_hosts.hpp"
+#include "machines/processes/keeper.hpp"
 
 namespace lev::test {
 namespace {
@@ -97,6 +103,48 @@ TEST_F(confined_pool, a_time_limit_does_not_run_while_the_worker_waits) {
   const answer of_a = parse(a.hear());
   EXPECT_TRUE(of_a.is_right);
   EXPECT_EQ(of_a.reruns, before);
+}
+
+// A hostile body overwrites the word that says whose turn it is, and is ended, or ends its worker.
+// Its library has looked for that word before the worker was confined.
+processes::pool_page* page_of_pool = nullptr;
+[[gnu::constructor]] void look_for_page_in_children() {
+  pthread_atfork(nullptr, nullptr, [] {
+    std::ifstream mappings("/proc/self/maps");
+    for (std::string line; std::getline(mappings, line);) {
+      if (line.find("leveret-pool") == std::string::npos) continue;
+      page_of_pool = reinterpret_cast<processes::pool_page*>(std::stoul(line, nullptr, 16));
+    }
+  });
+}
+const auto seize_turn = define("confined_pool.seize_turn", [](std::uint32_t holder, bool dies) {
+  page_of_pool->berths[worker_index()].serving.store(holder, memory_order_relaxed);
+  if (dies) std::abort();
+  for (volatile bool goes_on = true; goes_on;) {
+  }
+});
+const auto nothing = define("confined_pool.nothing", [] {});
+
+TEST_F(confined_pool, a_body_that_gives_the_turn_away_keeps_it_from_nobody_when_it_has_ended) {
+  constexpr std::int64_t limit_ns = 20'000'000'000;
+  constexpr std::uint32_t nobody = 0x12345, of_the_other = 2, doomed = 1u << 31 | 2;
+  for (const bool dies : {false, true}) {
+    for (const std::uint32_t holder : {nobody, of_the_other, doomed}) {
+      config c;
+      c.machine = "processes";
+      c.workers = 1;
+      c.processes.pool = name_.c_str();
+      c.processes.isolation = isolation::confined;
+      c.processes.max_attempts = 1;
+      runtime hostile(c), other(c);
+      EXPECT_EQ(other.submit(nothing).wait_outcome(limit_ns).code, status::ok);
+      const options limited = options().task_ns_max(10'000'000);
+      ticket t = hostile.submit(limited, seize_turn, holder, dies);
+      EXPECT_EQ(t.wait_outcome(limit_ns).code, dies ? status::poison : status::overran);
+      EXPECT_EQ(other.submit(nothing).wait_outcome(limit_ns).code, status::ok) << holder << dies;
+      EXPECT_EQ(hostile.submit(nothing).wait_outcome(limit_ns).code, status::ok) << holder << dies;
+    }
+  }
 }
 
 TEST_F(confined_pool, a_keeper_that_dies_is_replaced) {

@@ -8,7 +8,7 @@
 // The two sides are run_shared() and serve_only() of machines/processes/serve.cpp with the worker's
 // run() of client.cpp, and take_back() of machine.cpp with pool::has_left_us() of join_keeper.cpp,
 // without what does not concern the task. Confined workers: run_in_turn() of serve.cpp, and
-// end_turn_of() of keeper_own.cpp.
+// pass_turn() of keeper_own.cpp.
 #include "explore.hpp"
 
 #include "machines/processes/keeper.hpp"

@@ -99,10 +99,12 @@ struct alignas(berth_bytes) berth {
   // then leave(). A worker that finds the berth taken says that it wants it, and waits until
   // `serving` changes from the value seen (0: it is free). leave() returns whether a worker waits.
   [[nodiscard]] bool try_take(std::uint32_t member, bool others_wait) noexcept {
-    std::uint32_t nobody = 0;
-    // Pairs with leave(): the work of the turn before is seen.
-    return serving.compare_exchange_strong(nobody, (member + 1) | (others_wait ? wanted : 0),
-                                           memory_order_seq_cst);
+    std::uint32_t now = 0;
+    // Pairs with leave(): the work of the turn before is seen. If the berth names the caller, which
+    // has no turn, a body of another host has written that, and the caller takes it at its word.
+    return serving.compare_exchange_strong(now, (member + 1) | (others_wait ? wanted : 0),
+                                           memory_order_seq_cst) ||
+           (now & ~wanted) == member + 1;
   }
   std::uint32_t want() noexcept {
     std::uint32_t now = serving.load(memory_order_relaxed);
@@ -117,10 +119,12 @@ struct alignas(berth_bytes) berth {
   bool leave() noexcept {
     return (serving.exchange(0, memory_order_seq_cst) & wanted) != 0;  // Pairs with try_take()
   }
-  // leave_for() ends the turn of a worker that has died in it. One of those that wait must then be
-  // woken, whether it had or not.
+  // holder() is whose turn it is, plus 1; 0: nobody's. Bodies can write any number there.
+  std::uint32_t holder() const noexcept { return serving.load(memory_order_relaxed) & ~wanted; }
+  // leave_for() ends the turn of a member that has no worker here: it has died in it, or a body has
+  // named that member. One of those that wait must then be woken, whether there was a turn or not.
   void leave_for(std::uint32_t member) noexcept {
-    if ((serving.load(memory_order_relaxed) & ~wanted) == member + 1) leave();
+    if (holder() == member + 1) leave();
   }
 
   // served(), for any process: the member that the worker serves, plus 1; 0: none.

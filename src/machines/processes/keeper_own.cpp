@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <csignal>
 #include <new>
+#include <utility>
 
 namespace lev::processes {
 
@@ -143,10 +144,18 @@ berth<>* keeper_process::leave_common(std::uint32_t worker) noexcept {
   return own;
 }
 
-void keeper_process::end_turn_of(std::uint32_t m, std::uint32_t worker) noexcept {
+bool keeper_process::has_own(std::uint32_t m, std::uint32_t worker) const noexcept {
+  return m < members_max && worker < members_[m].lanes.size() &&
+         members_[m].lanes[worker].own.pid > 0;
+}
+
+// A worker of that number has died. It may have had the turn, or its body have given it to any
+// member, or to none that there is.
+void keeper_process::pass_turn(std::uint32_t worker) noexcept {
   if (page_ == nullptr) return;
   berth<>& place = page_->berths[worker];
-  place.leave_for(m);
+  const std::uint32_t holder = place.holder();
+  if (holder != 0 && !has_own(holder - 1, worker)) place.leave_for(holder - 1);
   // Also if it had no turn: it may have been woken to take one, or have left its own and woken
   // nobody yet. The one that is woken instead takes the turn, or says that it wants it.
   wake_sleeper(place.serving, sleepers::anywhere);
@@ -163,7 +172,7 @@ bool keeper_process::report_own_death(pid_t pid, int how) {
       r.pid = pid;
       r.number = how;
       l = {};
-      end_turn_of(m, w);
+      pass_turn(w);
       report_to(m, r, -1, fault_at("zygote.tell_died"));
       fault_at("zygote.told_died");
       return true;
@@ -179,10 +188,10 @@ void keeper_process::end_own(std::uint32_t m) noexcept {
     if (pid > 0) kill(pid, SIGKILL);
   }
   for (std::uint32_t w = 0; w < members_[m].lanes.size(); ++w) {
-    const pid_t pid = members_[m].lanes[w].own.pid;
+    const pid_t pid = std::exchange(members_[m].lanes[w].own.pid, 0);
     if (pid <= 0) continue;
     wait_for_end(pid);
-    end_turn_of(m, w);
+    pass_turn(w);
   }
 }
 

@@ -97,7 +97,8 @@ class keeper_process {
   void leave_files() noexcept;
   bool report_own_death(pid_t pid, int how);
   void end_own(std::uint32_t m) noexcept;
-  void end_turn_of(std::uint32_t m, std::uint32_t worker) noexcept;
+  bool has_own(std::uint32_t m, std::uint32_t worker) const noexcept;
+  void pass_turn(std::uint32_t worker) noexcept;
   berth<>* leave_common(std::uint32_t worker) noexcept;
   bool send(std::uint32_t m, const report& r, int pidfd) noexcept;
   void report_to(std::uint32_t m, const report& r, int pidfd = -1, bool is_full = false);
