@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <thread>
 
@@ -97,25 +98,56 @@ TEST_F(confined_start, threads_that_are_over_are_none) {
   close_and_check(r);
 }
 
-// A program's main thread may end before the others; /proc/self is that thread's.
-TEST_F(confined_start, a_host_whose_main_thread_has_ended_has_workers) {
+// A program's main thread may end before the others; /proc/self is that thread's. Returns what
+// `what` returns in such a program; 255 or more: it did not return.
+template <class What>
+int said_without_main_thread(What&& what) {
   const pid_t host = fork();
   if (host == 0) {
-    std::thread([] {
+    std::thread([&] {
       while (access("/proc/self/fd/0", F_OK) == 0) std::this_thread::yield();
       try {
-        runtime r(settings_at(isolation::confined));
-        _exit(is_usable(r) ? 0 : 1);
+        _exit(what());
       } catch (const error& e) {
         std::fprintf(stderr, "%s\n", e.what());
-        _exit(2);
+        _exit(255);
       }
     }).detach();
     syscall(SYS_exit, 0);  // of this thread
   }
   int how = -1;
   EXPECT_EQ(waitpid(host, &how, 0), host);
-  EXPECT_TRUE(WIFEXITED(how) && WEXITSTATUS(how) == 0) << std::hex << how;
+  return WIFEXITED(how) ? WEXITSTATUS(how) : 256 + how;
+}
+
+TEST_F(confined_start, a_host_whose_main_thread_has_ended_has_workers) {
+  EXPECT_EQ(said_without_main_thread([] {
+              runtime r(settings_at(isolation::confined));
+              return is_usable(r) ? 0 : 1;
+            }),
+            0);
+}
+
+// Or its worker would call what the new file has where the function was.
+TEST_F(confined_start, a_host_whose_main_thread_has_ended_knows_a_library_that_was_replaced) {
+  char folder[] = "/tmp/leveret-test-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const std::string path = std::string(folder) + "/plugin.so";
+  std::filesystem::copy_file(FAULT_LIBRARY, path);
+  EXPECT_EQ(said_without_main_thread([&] {
+              void* library = dlopen(path.c_str(), RTLD_NOW);
+              const auto triple = define_raw<std::int64_t, result<std::int64_t>>(
+                  "fault.replaced", reinterpret_cast<body>(dlsym(library, "fault_triple")));
+              std::filesystem::copy_file(FAULT_LIBRARY, path + ".new");
+              std::filesystem::rename(path + ".new", path);
+              runtime r(settings_at(isolation::crash));
+              std::int64_t got = 0;
+              const procedure<void(std::int64_t, result<std::int64_t>)> p{triple.id};
+              const outcome o = r.submit(p, std::int64_t{14}, got).wait_outcome(wait_limit_ns);
+              return static_cast<int>(o.code);
+            }),
+            static_cast<int>(status::bad_procedure));
+  std::filesystem::remove_all(folder);
 }
 
 // A library is trusted until it is loaded. What it has found out until then helps its bodies

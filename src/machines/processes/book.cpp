@@ -35,11 +35,12 @@ std::uint64_t base_of_handle(void* handle) noexcept {
 }
 
 // The system's list of mappings tells a file from another one that has taken its name. `path`, if
-// it is not null, gets the name that the file has now, unless that is too long.
+// it is not null, gets the name that the file has now, unless that is too long. The list is asked
+// for by this thread: a process whose main thread has ended has none by its own name.
 using file_path = char[book::path_bytes_max];
 file_identity identity_of(const void* address, file_path* path = nullptr) noexcept {
   file_identity found;
-  std::FILE* mappings = std::fopen("/proc/self/maps", "re");
+  std::FILE* mappings = std::fopen("/proc/thread-self/maps", "re");
   if (mappings == nullptr) return found;
   const auto place = reinterpret_cast<std::uintptr_t>(address);
   char* line = nullptr;
