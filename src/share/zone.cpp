@@ -92,6 +92,7 @@ void* map_fixed(std::uintptr_t address, int file, std::size_t bytes, int protect
   void* p = mmap(at, bytes, protection, sharing | MAP_FIXED_NOREPLACE | MAP_NORESERVE, file, 0);
   if (p != MAP_FAILED && p != at) {  // a kernel before 4.17
     munmap(p, bytes);
+    errno = EEXIST;
     return nullptr;
   }
   // A core dump would go through the mapping page by page, whether anything is there or not: 64 GiB
@@ -131,14 +132,17 @@ void take_span(heap& h) noexcept {
   h.next_place = h.span;
 }
 
-// Under the lock.
+// Under the lock. A place that is taken is passed over. If the system refuses for another reason,
+// it would refuse the next places, too, and they would be lost: 64 of them may be two spans.
 void* find_place(heap& h, int file, std::size_t bytes) noexcept {
   constexpr int tries_max = 64;
   if (h.span == 0) take_span(h);
   for (int i = 0; i < tries_max; ++i) {
     const std::uintptr_t at = h.next_place;
+    void* p = map_fixed(at, file, bytes, PROT_READ | PROT_WRITE);
+    if (p == nullptr && errno != EEXIST) return nullptr;
     h.next_place += round_up(bytes, place_step);
-    if (void* p = map_fixed(at, file, bytes, PROT_READ | PROT_WRITE)) return p;
+    if (p != nullptr) return p;
   }
   return nullptr;
 }

@@ -6,12 +6,15 @@
 #include "share/faults.hpp"
 #include "share/zone.hpp"
 
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -212,6 +215,23 @@ TEST(shared_memory, a_large_block_is_to_be_had_under_a_timer) {
   setitimer(ITIMER_REAL, &never, nullptr);
   sigaction(SIGALRM, &before, nullptr);
   EXPECT_NE(b, nullptr) << shared_shortage();
+}
+
+// Other processes of the user have the addresses behind those of this one.
+TEST(shared_memory, what_the_system_refuses_uses_up_no_addresses) {
+  constexpr std::size_t bytes = 4096;
+  constexpr std::size_t no_system_has = std::size_t{1} << 57;
+  const int file = make_memory_file("places", bytes);
+  void* before = map_near(file, bytes);
+  ASSERT_NE(before, nullptr);
+  EXPECT_EQ(map_near(file, no_system_has), nullptr);
+  EXPECT_EQ(errno, ENOMEM);
+  void* after = map_near(file, bytes);
+  ASSERT_NE(after, nullptr);
+  EXPECT_LT(static_cast<char*>(after) - static_cast<char*>(before), 1 << 30);
+  munmap(before, bytes);
+  munmap(after, bytes);
+  close(file);
 }
 
 using shared_memory_death_test = testing::Test;
