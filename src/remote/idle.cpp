@@ -166,8 +166,9 @@ void remote_crew::idle(participant& self, awaited& what, std::uint64_t deadline_
   sleep(*this, self, any, smaller(now_ns + spin_ns + nap_ns, deadline_ns));
 }
 
+// The line of a worker that is being replaced is empty, and its tasks are ready for the next one.
 bool remote_crew::is_under_way() const noexcept {
-  std::uint32_t tasks = 0;
+  std::uint32_t tasks = e.sched.ready().first().size();
   for (std::uint32_t w = 0; w < e.workers; ++w) tasks += lines[w].load.load(memory_order_relaxed);
   return tasks != 0;
 }
@@ -186,7 +187,7 @@ void remote_crew::resume_watch(const participant& p) noexcept {
 }
 
 // A callback waits like a host, because no task runs here below it. If it waits for room, it gives
-// up when nothing is on its way to or from a worker.
+// up when nothing is on its way to or from a worker, or is ready for one.
 bool remote_crew::await(participant& self, awaited& what, std::uint64_t deadline_ns,
                         wait_policy how, giving_up when) noexcept {
   constexpr std::uint64_t patience_ns = 10'000'000;

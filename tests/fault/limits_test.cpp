@@ -325,6 +325,44 @@ TEST_P(few_files, for_a_moment_are_waited_for) {
   close_and_check(r);
 }
 
+const auto pass_time = define("limits.pass_time", [] { poll(nullptr, 0, 50); });
+
+// A callback that submits waits for tickets as long as tasks wait for a worker.
+struct submits_more {
+  runtime* home;
+  status code = status::ok;
+  std::atomic<bool> is_over{false};
+};
+void submit_more(void* context) {
+  auto& s = *static_cast<submits_more*>(context);
+  refusal why;
+  s.home->submit(options().max_attempts(1), crash).release();
+  for (int i = 0; i < 300 && s.code == status::ok; ++i) {
+    if (!s.home->try_submit(pack(nothing_at_all), nullptr, &why)) s.code = why.code;
+  }
+  s.is_over = true;
+}
+
+TEST_P(few_files, for_a_moment_are_waited_for_in_callbacks) {
+  start_alarm();
+  config c = settings();
+  c.tickets = 16;
+  c.wait = wait_policy::spin;  // so this thread calls it, and the service hears of no end
+  runtime r(c);
+  submits_more more{&r};
+  ticket t = r.submit(pass_time);
+  std::thread waits([&] {
+    const lowered files(RLIMIT_NOFILE, 3);
+    while (r.count().deaths < 10) poll(nullptr, 0, 1);
+  });
+  EXPECT_EQ(t.then(&submit_more, &more), status::ok);
+  EXPECT_EQ(t.wait_outcome().code, status::ok);
+  waits.join();
+  while (!more.is_over) poll(nullptr, 0, 1);
+  EXPECT_EQ(more.code, status::ok);
+  EXPECT_TRUE(is_usable(r));
+}
+
 TEST_P(few_files, for_good_are_named) {
   start_alarm();
   runtime r(settings());
