@@ -1,5 +1,7 @@
 // Posts ready tasks to the worker of a line, in the line's turn. Tasks that travel at the same time
 // are written one by one and sent off together.
+#include <leveret/shared.hpp>
+
 #include "remote/line_turn.hpp"
 #include "remote/strip.hpp"
 #include "worker/complete.hpp"
@@ -82,6 +84,7 @@ prepared stage_job(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   if (stage(r.e, r.e.people[worker], j, is_too_big)) return prepared::good;
   if (!is_too_big) return prepared::without_room;
   j.result = status::out_of_memory;
+  keep_text(r, j, shared_shortage());
   return prepared::ended;
 }
 
