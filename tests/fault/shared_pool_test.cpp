@@ -13,11 +13,12 @@
 #include <fstream>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "fault/pool_hosts.hpp"
-#include "machines/processes/zygote.hpp"
+#include "machines/processes/keeper.hpp"
 #include "share/socket_name.hpp"
 
 namespace lev::test {
@@ -405,6 +406,59 @@ TEST_F(shared_pool, a_host_for_which_there_is_no_room_is_told_so) {
   EXPECT_EQ(r.what, std::uint32_t{processes::report::unavailable});
   EXPECT_STREQ(r.text, "the pool has its 64 hosts");
   close(visitor);
+}
+
+// What a keeper answers a host that introduces itself so.
+std::string answer_to(const socket_name& pool, const processes::introduction& about,
+                      std::span<const int> files) {
+  const int visitor = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  if (connect(visitor, pool.address(), pool.bytes()) != 0) return "nobody is there";
+  processes::send_message(visitor, about, files);  // the answer may have come before
+  pollfd answer{visitor, POLLIN, 0};
+  poll(&answer, 1, answer_ms_max);
+  processes::report r;
+  int pages[2];
+  const bool is_there = processes::receive_message(visitor, r, pages) == sizeof r;
+  close(visitor);
+  return is_there ? r.text : "no answer";
+}
+
+TEST_F(shared_pool, a_host_that_cannot_be_a_member_is_told_why) {
+  const socket_name pool("pool", name_.c_str());
+  const int door = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(bind(door, pool.address(), pool.bytes()), 0);
+  ASSERT_EQ(listen(door, 1), 0);
+  member a(at_pool("1"));
+  const int first = accept4(door, nullptr, nullptr, SOCK_CLOEXEC);
+  pollfd said{first, POLLIN, 0};
+  EXPECT_EQ(poll(&said, 1, answer_ms_max), 1);
+  processes::introduction of_a;
+  int files[processes::member_files];
+  EXPECT_EQ(processes::receive_message(first, of_a, files), static_cast<ssize_t>(sizeof of_a));
+  close(door);
+  close(first);
+  ASSERT_EQ(a.hear(), "there") << "it starts the pool itself";
+  EXPECT_EQ(answer_to(pool, of_a, files),
+            "another host of the pool has its shared memory at the same place");
+  EXPECT_EQ(answer_to(pool, of_a, {}),
+            "the keeper of the workers had no number free for the host's files");
+  processes::introduction other = of_a;
+  ++other.version;
+  EXPECT_EQ(answer_to(pool, other, files),
+            "the first message is not one of this version of Leveret");
+  if (geteuid() == 0) {  // only root becomes another user
+    const pid_t stranger = fork();
+    if (stranger == 0) {
+      const bool is_stranger = setuid(65534) == 0;
+      _exit(is_stranger && answer_to(pool, of_a, files) == "the pool belongs to another user" ? 0
+                                                                                              : 1);
+    }
+    int how = -1;
+    EXPECT_EQ(waitpid(stranger, &how, 0), stranger);
+    EXPECT_EQ(how, 0);
+  }
+  for (const int f : files) close(f);
+  EXPECT_TRUE(parse(a.ask("run 20 5")).is_right);
 }
 
 TEST_F(shared_pool, a_pool_has_room_for_64_hosts) {
