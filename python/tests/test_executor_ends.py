@@ -224,3 +224,26 @@ def test_a_mapping_that_is_asked_while_all_are_sent() -> None:
     assert inner.is_shut_down and not inner.sources.unasked
     results.close()  # type: ignore[attr-defined]
     pool.shutdown()
+
+
+def test_a_mapping_that_is_asked_while_its_iterable_is_taken() -> None:
+    """Two threads take turns at an iterable: a generator would raise where both were in it."""
+    is_begun, may_end = threading.Event(), threading.Event()
+    count = 20_000
+
+    def items() -> Iterator[int]:
+        yield from range(count - 1)
+        is_begun.set()
+        assert may_end.wait(SECONDS_MAX)
+        yield count - 1
+
+    pool = ProcessExecutor(1)
+    results = pool.map(abs, items())
+    closer = threading.Thread(target=pool.shutdown)
+    closer.start()
+    assert is_begun.wait(SECONDS_MAX)
+    found = [next(results)]  # of what was taken before
+    may_end.set()
+    found += results
+    closer.join(SECONDS_MAX)
+    assert found == list(range(count)) and not closer.is_alive()

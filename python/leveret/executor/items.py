@@ -32,8 +32,8 @@ class Items:
     """ahead: how many may be taken beyond those whose results were given; None: by the constants.
     is_lazy: also what has a length is taken so.
 
-    Thread safety: pull() and what it calls is for the thread that asks for results; look() and
-    drop() for one thread at a time.
+    Thread safety: pull() and what it calls is for one thread at a time, the one that asks for
+    results or shutdown()'s; look() and drop() for another one.
     """
 
     def __init__(

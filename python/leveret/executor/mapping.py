@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import queue
+import threading
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -162,6 +163,8 @@ class Mapping:
         self.is_closed = False
         self.asked: Part | None = None  # the one that is waited for
         self.is_asked = False  # whether somebody has asked for a result
+        self.pulling = threading.RLock()  # held while items are taken from the iterables
+        self.is_sent_off = False  # shutdown() takes all of them
         self.ended: BaseException | None = None  # why it was withdrawn
         self.is_enlisted = False  # among the pool's sources; with its lock
 
@@ -308,21 +311,29 @@ class Mapping:
         self.pool.sources.feed()
 
     def send_all(self) -> None:
-        """Takes the iterable to its end."""
-        while not self.items.is_at_end:
-            self.items.pull_all()
-            self.send()
+        """Takes the iterable to its end. Another thread may begin to ask for results meanwhile."""
+        with self.pulling:
+            self.is_sent_off = True
+            try:
+                while not self.items.is_at_end:
+                    self.items.pull_all()
+                    self.send()
+            finally:
+                self.is_sent_off = False
 
     def refill(self, has_result: Callable[[], bool] = bool) -> None:
         """Takes items ahead, until there are enough of them or there is a result to go on with."""
+        if self.is_sent_off and self.calls:  # another thread takes them; here is one to wait for
+            return
         most = AHEAD_ITEMS_MIN * self.pool.workers  # by these the size of others is known
         may_repeat = self.items.is_lazy
-        while may_repeat:
-            before = self.items.pulled
-            may_repeat = self.items.pull(most) and not has_result()
-            if self.items.pulled != before:
-                self.send()
-            most = SLICE
+        with self.pulling:
+            while may_repeat:
+                before = self.items.pulled
+                may_repeat = self.items.pull(most) and not has_result()
+                if self.items.pulled != before:
+                    self.send()
+                most = SLICE
 
     def is_over(self) -> bool:
         """Whether everything was given; raises what the iterable raised then."""
