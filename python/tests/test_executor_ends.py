@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, Callable
 
 import pytest
-from conftest import needs_processes, wait_until
+from conftest import needs_processes, rest, wait_until
 
 from leveret import ProcessExecutor
 from leveret.executor.future import Future
@@ -247,3 +248,86 @@ def test_a_mapping_that_is_asked_while_its_iterable_is_taken() -> None:
     found += results
     closer.join(SECONDS_MAX)
     assert found == list(range(count)) and not closer.is_alive()
+
+
+def logs_late(seconds: float) -> bytes:
+    """A reply that only its waiter or the port's own thread may read: a handler is told of it."""
+    rest(seconds)
+    logging.getLogger(__name__).warning("read")
+    return b"x"
+
+
+class Waits(logging.Handler):
+    """Keeps the thread that reads a reply."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_come, self.may_go = threading.Event(), threading.Event()
+
+    def emit(self, _: logging.LogRecord) -> None:
+        self.has_come.set()
+        assert self.may_go.wait(SECONDS_MAX)
+
+
+@pytest.fixture
+def handler() -> Iterator[Waits]:
+    made = Waits()
+    logging.getLogger(__name__).addHandler(made)
+    yield made
+    logging.getLogger(__name__).removeHandler(made)
+
+
+def read_what_is_left(
+    pool: ProcessExecutor, handler: Waits, make: Callable[[], Any], read: Callable[[Any], object]
+) -> threading.Thread:
+    """The thread that reads the reply of what has been made, which the port's own has passed over.
+
+    It was left to that one, in a callback then, by submit().
+    """
+    is_there = threading.Event()
+
+    def keeps(_: object) -> None:
+        is_there.set()
+        assert handler.has_come.wait(SECONDS_MAX)
+
+    pool.submit(int).add_done_callback(keeps)
+    assert is_there.wait(SECONDS_MAX)
+    made = make()
+    ends = pool._pool.ends
+    others: list[Future[int]] = []
+
+    def is_left() -> bool:
+        others.append(pool.submit(int))
+        return bool(ends.left)
+
+    wait_until(is_left)
+    assert not any(each.result(SECONDS_MAX) for each in others)  # no end of theirs follows
+    reader = threading.Thread(target=read, args=(made,))
+    reader.start()
+    assert handler.has_come.wait(SECONDS_MAX)
+    wait_until(lambda: not ends.left)
+    return reader
+
+
+def test_the_last_reply_may_be_read_by_its_waiter(handler: Waits) -> None:
+    pool = ProcessExecutor(1)
+    inner = pool._pool
+    reader = read_what_is_left(
+        pool, handler, lambda: pool.submit(logs_late, 0.0), lambda future: future.result()
+    )
+    wait_until(lambda: not inner.running and len(inner.ends.open) == 1)
+    pool.shutdown(wait=False)
+    handler.may_go.set()
+    reader.join(SECONDS_MAX)
+    assert inner.closed.wait(SECONDS_MAX)
+
+
+def test_what_a_chunk_leaves_over_is_called_whoever_reads_its_reply(handler: Waits) -> None:
+    found: list[bytes] = []
+    with ProcessExecutor(1) as pool:
+        reader = read_what_is_left(
+            pool, handler, lambda: pool.map(logs_late, [0.02] * 3, chunksize=3), found.extend
+        )
+        handler.may_go.set()
+        reader.join(SECONDS_MAX)
+        assert found == [b"x"] * 3

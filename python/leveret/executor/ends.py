@@ -245,6 +245,19 @@ class Ends:
                 pool.port.leave(True)
             raise
 
+    def read_for_waiter(self, end: End) -> None:
+        """Reads a reply that was left for the port's own thread, on that of the call's waiter.
+
+        The own one passes an end over that is being read, and comes back to none: so it is told
+        where that was the last end of an executor, or has made calls of what a chunk left over.
+        """
+        pool = self.pool
+        try:
+            self.read(end)
+        finally:
+            if pool.is_shut_down or pool.sources.queue:
+                pool.port.leave(True)
+
     def outcome(self, end: End) -> _Outcome:
         """The value or the error of a call that ended, and its notes, whatever is raised there."""
         work = end.work

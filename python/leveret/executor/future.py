@@ -176,7 +176,7 @@ class Future(futures.Future[Result]):
             pool.port.wait(call, timeout)
         left = self._left
         if left is not None:
-            pool.ends.read(left)
+            pool.ends.read_for_waiter(left)
         if timeout is None:
             return None
         return max(0.0, end - time.monotonic())
