@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import needs_processes, rest
+from conftest import needs_processes, rest, wait_until
 
 import leveret
 from leveret import ProcessExecutor
@@ -209,6 +209,46 @@ def test_the_end_comes_back_before_cancel_goes_on(
     assert running.cancelled()
     with pytest.raises(futures.CancelledError):
         running.result(0)
+
+
+def test_a_maps_call_that_is_ended_is_cancelled(tmp_path: Path) -> None:
+    """Also where its end comes before its future is told, as with any other call."""
+    with ProcessExecutor(1) as pool:
+        results = pool.options(cancel="kill").map(hang, [str(tmp_path / "a")])
+        wait_for(tmp_path / "a")
+        (work,) = pool._pool.running
+        assert end_call(pool._pool, work.call)
+        with pytest.raises(futures.CancelledError):
+            next(results)
+
+
+def waits(begun: Path, end: Path) -> str:
+    begun.touch()
+    wait_for(end)
+    return end.name
+
+
+def test_a_shutdown_lets_a_maps_calls_run_that_cancel_would_end(tmp_path: Path) -> None:
+    begun, ends = [tmp_path / each for each in "ab"], [tmp_path / each for each in "cd"]
+    pool = ProcessExecutor(1)
+    results: Any = pool.options(cancel="kill").map(waits, [*begun, "none"], [*ends, "none"])
+    mapping = results.gi_frame.f_locals["mapping"]
+    wait_for(begun[0])
+    pool.shutdown(wait=False, cancel_futures=True)
+    ends[0].touch()
+    assert next(results) == "c"
+
+    def end_second() -> None:
+        wait_until(lambda: mapping.asked is not None)
+        ends[1].touch()
+
+    thread = threading.Thread(target=end_second)
+    thread.start()
+    assert next(results) == "d"
+    thread.join()
+    with pytest.raises(futures.CancelledError):
+        next(results)
+    pool.shutdown()
 
 
 def raise_cancelled() -> None:

@@ -314,7 +314,7 @@ class Ends:
         if part is not None:
             value, error = part.mapping.settle(work, value, error)
         note_end(pool, future, value, error)
-        if work.was_ended and part is None:
+        if work.was_ended and (part is None or not part.is_chunk):
             future._note_end()
         else:
             future._settle(value, error)

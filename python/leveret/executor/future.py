@@ -58,10 +58,14 @@ class Future(futures.Future[Result]):
 
         That one is ended with its process, in 1 to 3 ms; the future is cancelled at once.
         """
-        if super().cancel():
-            note_taken_back(self)
-            return True
-        return self._asked.kills and self._end(self._call)
+        return self._take_back() or (self._asked.kills and self._end(self._call))
+
+    def _take_back(self) -> bool:
+        """Cancels a call that has not begun; False: it has."""
+        if not super().cancel():
+            return False
+        note_taken_back(self)
+        return True
 
     def _end(self, call: _core.Call | None) -> bool:
         """Cancels a call that runs; False if it is done."""

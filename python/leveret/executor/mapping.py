@@ -362,7 +362,9 @@ class Mapping:
                 raise futures.CancelledError
             self.pool.sources.feed(self)  # also when workers have no room: to wait for
         self.asked = part = self.calls.popleft()
-        if self.is_closed:  # by another thread: what has not begun never will
+        if self.ended is not None:  # what runs goes on, also where cancel() would end it
+            part._take_back()
+        elif self.is_closed:  # by another thread: what has not begun never will
             part.cancel()
         try:
             part.exception(left())
