@@ -10,6 +10,7 @@ import sys
 import textwrap
 import threading
 import time
+from collections import deque
 from concurrent import futures
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from conftest import needs_processes, rest, wait_until
 import leveret
 from leveret import ProcessExecutor
 from leveret.executor.ending import end_call
+from leveret.executor.options import CallOptions
+from leveret.executor.work import place_in
 
 pytestmark = needs_processes
 
@@ -127,6 +130,31 @@ def test_urgent_calls_go_first(tmp_path: Path) -> None:
             assert each.cancel()
         futures.wait(made, 60)
     assert order == [5, 5, 1, 0, -1]
+
+
+class Urgent:
+    """A call that counts how often it is asked how urgent it is."""
+
+    looks = 0
+
+    def __init__(self, priority: int, number: int) -> None:
+        self.about = priority, number
+
+    @property
+    def asked(self) -> CallOptions:
+        Urgent.looks += 1
+        return CallOptions(priority=self.about[0])
+
+
+def test_a_queue_is_not_searched_from_its_begin() -> None:
+    waiting: deque[Any] = deque()
+    count = 2000
+    for number in range(count):
+        priority = number * 7919 % 11
+        waiting.insert(place_in(waiting, priority), Urgent(priority, number))
+    order = [each.about for each in waiting]
+    assert order == sorted(order, key=lambda about: (-about[0], about[1]))
+    assert Urgent.looks < 12 * count
 
 
 @pytest.mark.parametrize(

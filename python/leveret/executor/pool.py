@@ -46,7 +46,7 @@ from .replies import STAGED_BYTES_MAX, ReplyFiles, ReplySpace, in_shared
 from .search_path import SearchPath
 from .sources import Sources
 from .telling import Telling
-from .work import Work
+from .work import Work, place_in
 
 
 class Pool:
@@ -182,8 +182,7 @@ class Pool:
         waiting, priority = self.waiting, work.asked.priority
         if not waiting or waiting[-1].asked.priority >= priority:
             return waiting.append(work)
-        place = next(i for i, each in enumerate(waiting) if each.asked.priority < priority)
-        return waiting.insert(place, work)
+        return waiting.insert(place_in(waiting, priority), work)
 
     def pid_is_own(self) -> bool:
         return self.pid == os.getpid()

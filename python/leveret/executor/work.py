@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
@@ -110,6 +111,18 @@ class Work:
             function = name_of(self.function) or shown(self.function)
             return f"{function} on {len(self.args)} items"
         return call_name(self.function, *self.args)
+
+
+def place_in(waiting: deque[Work], priority: int) -> int:
+    """Where a call goes in a queue, the most urgent first: behind those that are as urgent."""
+    low, high = 0, len(waiting)
+    while low < high:
+        middle = (low + high) // 2
+        if waiting[middle].asked.priority < priority:
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 def key_of(function: Any) -> bytes:
