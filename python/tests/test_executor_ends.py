@@ -8,12 +8,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent import futures
 from typing import Any, Callable
 
 import pytest
 from conftest import needs_processes, rest, wait_until
 
-from leveret import ProcessExecutor
+from leveret import BrokenExecutor, ProcessExecutor
 from leveret.executor.future import Future
 
 pytestmark = needs_processes
@@ -248,6 +249,26 @@ def test_a_mapping_that_is_asked_while_its_iterable_is_taken() -> None:
     found += results
     closer.join(SECONDS_MAX)
     assert found == list(range(count)) and not closer.is_alive()
+
+
+@pytest.mark.parametrize("how", ["cancelled", "terminated", "broken"])
+def test_a_mapping_that_nobody_has_asked_when_no_more_calls_are_let_in(how: str) -> None:
+    """What is done of it is given; shutdown() does not try to send the rest."""
+    pool = ProcessExecutor(1)
+    inner: Any = pool._pool
+    results = pool.map(abs, (-i for i in range(20_000)))
+    wait_until(lambda: not (inner.running or inner.waiting or inner.sources.queue))
+    if how == "cancelled":
+        pool.shutdown(cancel_futures=True)
+    elif how == "terminated":
+        pool.terminate_workers()
+    else:
+        inner.break_down("a test says so")
+    pool.shutdown()
+    assert inner.closed.is_set()
+    assert [next(results), next(results)] == [0, 1]
+    with pytest.raises(BrokenExecutor if how == "broken" else futures.CancelledError):
+        list(results)
 
 
 def logs_late(seconds: float) -> bytes:

@@ -315,8 +315,8 @@ class Mapping:
         with self.pulling:
             self.is_sent_off = True
             try:
-                while not self.items.is_at_end:
-                    self.items.pull_all()
+                while not (self.items.is_at_end or self.is_closed):
+                    self.items.pull_anyway()
                     self.send()
             finally:
                 self.is_sent_off = False
@@ -326,7 +326,7 @@ class Mapping:
         if self.is_sent_off and self.calls:  # another thread takes them; here is one to wait for
             return
         most = AHEAD_ITEMS_MIN * self.pool.workers  # by these the size of others is known
-        may_repeat = self.items.is_lazy
+        may_repeat = self.items.is_lazy and not self.is_closed
         with self.pulling:
             while may_repeat:
                 before = self.items.pulled

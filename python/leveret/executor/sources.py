@@ -15,6 +15,7 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ..errors import Closed, PoolDown
 from ..interrupts import at_once
 from .mapping import Mapping, TooDeep
 from .work import Work
@@ -142,10 +143,11 @@ class Sources:
 
     def withdraw(self, why: BaseException) -> None:
         """Has no more calls made. With the lock."""
-        for mapping in self.queue:
+        for mapping in (*self.queue, *self.unasked):
             mapping.is_enlisted = False
             mapping.withdraw(why)
         self.queue.clear()
+        self.unasked.clear()
 
     def note_asked(self, mapping: Mapping) -> None:
         """Somebody asks for its results, or has closed it: it is kept no longer."""
@@ -160,4 +162,5 @@ class Sources:
             except IndexError:  # another thread may have asked for the last one's results
                 return
             if not (mapping.is_asked or mapping.is_closed):
-                mapping.send_all()
+                with contextlib.suppress(Closed, PoolDown):  # by another thread, or as it broke
+                    mapping.send_all()
