@@ -118,6 +118,13 @@ def test_idle_processes_end() -> None:
     assert not here & pids(idle_worker_timeout=0.05)
 
 
+def test_the_latest_call_says_how_long_idle_processes_stay() -> None:
+    first = pids()
+    here = pids(idle_worker_timeout=0.05)
+    assert first & here and len(first | here) <= 2
+    wait_until_gone(here)
+
+
 def test_a_fork_opens_its_own() -> None:
     script = (
         "import os, joblib, leveret; leveret.register_joblib()\n"

@@ -182,8 +182,8 @@ def _lease(n_jobs: int, options: dict[str, Any], idle_seconds: float) -> Kept:
     about = (sorted(given.items()), around)
     key = (n_jobs, dumps(about, 0)[0])
 
-    def make() -> Kept:
+    def make() -> ProcessExecutor:
         options.setdefault("preload", ("numpy", "joblib", "leveret.worker.batches"))
-        return Kept(ProcessExecutor(n_jobs, **options), idle_seconds)
+        return ProcessExecutor(n_jobs, **options)
 
-    return pools().lease(key, make)
+    return pools().lease(key, idle_seconds, make)

@@ -32,9 +32,9 @@ def is_down(runtime: Runtime) -> bool:
 class Kept:
     """An executor, and how many Parallel objects use it."""
 
-    def __init__(self, executor: ProcessExecutor, idle_seconds: float) -> None:
+    def __init__(self, executor: ProcessExecutor) -> None:
         self.executor = executor
-        self.idle_seconds = idle_seconds
+        self.idle_seconds = 0.0  # that it stays, as the latest user wants
         self.users = 0
         self.idle_since = 0.0
 
@@ -61,7 +61,7 @@ class Pools:
         self.timer: threading.Timer | None = None
         self.looks_at = 0.0  # when the timer ends
 
-    def lease(self, key: Any, make: Callable[[], Kept]) -> Kept:
+    def lease(self, key: Any, idle_seconds: float, make: Callable[[], ProcessExecutor]) -> Kept:
         """The executor for these options, opened if there is none; release() it."""
         with self.lock:
             kept = self.all.get(key)
@@ -70,7 +70,8 @@ class Pools:
                 kept = None
             if kept is None:
                 self.close_if(lambda each: each.users == 0)
-                kept = self.all[key] = make()
+                kept = self.all[key] = Kept(make())
+            kept.idle_seconds = idle_seconds
             kept.users += 1
             return kept
 
