@@ -68,7 +68,8 @@ def submits_by_options(pool: ProcessExecutor, futures: list[Any]) -> None:
     view = pool.options(timeout=500, cancel="kill", priority=1)
     futures.extend(view.submit(hang, bytes(9)) for _ in range(3))
     futures[-1].cancel()
-    futures.append(pool.submit(hang))
+    futures.extend(pool.submit(hang) for _ in range(2))
+    futures.append(view.submit(hang, bytes(9)))  # before one that waits
 
 
 def maps(pool: ProcessExecutor, _: list[Any]) -> None:

@@ -157,6 +157,19 @@ def test_a_queue_is_not_searched_from_its_begin() -> None:
     assert Urgent.looks < 12 * count
 
 
+def test_a_call_that_is_queued_when_a_handler_ends_all(
+    pool: ProcessExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ends_all(waiting: deque[Any], priority: int) -> int:
+        pool.terminate_workers()
+        return place_in(waiting, priority)
+
+    monkeypatch.setattr("leveret.executor.pool.place_in", ends_all)
+    made = [pool.submit(hang) for _ in range(8)]
+    made.append(pool.options(priority=1).submit(hang))
+    assert not futures.wait(made, 60).not_done
+
+
 @pytest.mark.parametrize(
     ("options", "kind", "text"),
     [

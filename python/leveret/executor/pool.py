@@ -182,7 +182,8 @@ class Pool:
         waiting, priority = self.waiting, work.asked.priority
         if not waiting or waiting[-1].asked.priority >= priority:
             return waiting.append(work)
-        return waiting.insert(place_in(waiting, priority), work)
+        place = place_in(waiting, priority)
+        return self.waiting.insert(place, work)  # another deque, where a handler has emptied it
 
     def pid_is_own(self) -> bool:
         return self.pid == os.getpid()
