@@ -154,6 +154,25 @@ def late_pool(*callbacks: Callable[[object], object]) -> Any:
     return inner
 
 
+def test_what_is_told_of_progress_shuts_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While another thread closes the executor and waits until all is told."""
+    monkeypatch.setattr("leveret.executor.telling.END_SECONDS_MAX", 10 * SECONDS_MAX)
+    has_shut = threading.Event()
+
+    def shuts(*_: int) -> None:
+        wait_until(lambda: pool._pool.telling.is_closing)
+        pool.shutdown()
+        has_shut.set()
+
+    pool = ProcessExecutor(1, on_progress=shuts)
+    assert pool.submit(int).result(SECONDS_MAX) == 0
+    closer = threading.Thread(target=pool.shutdown, daemon=True)
+    closer.start()
+    assert has_shut.wait(SECONDS_MAX)
+    closer.join(SECONDS_MAX)
+    assert not closer.is_alive()
+
+
 def test_close_waits_for_callbacks_that_another_thread_runs() -> None:
     is_called, may_go = threading.Event(), threading.Event()
     ended: list[str] = []

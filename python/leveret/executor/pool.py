@@ -465,7 +465,8 @@ class Pool:
 
     def close(self) -> None:
         """Once. Where a signal's handler raises in here, another caller, then or later, closes."""
-        if self.port.is_own_thread:  # a callback shuts down; another closer waits for this thread
+        # A callback shuts down; another closer waits for this thread.
+        if self.port.is_own_thread or self.telling.is_own_thread:
             if self.closer.acquire(blocking=False):
                 try:
                     self.close_parts()

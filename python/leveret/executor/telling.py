@@ -100,6 +100,10 @@ class Telling:
         if os.getpid() != self.pid:
             os._exit(0)  # a child that the callback has forked comes back: nobody is here
 
+    @property
+    def is_own_thread(self) -> bool:
+        return threading.current_thread() is self.thread
+
     def close(self) -> None:
         """Waits until everything was told, but not for ever."""
         with self.news:
@@ -108,6 +112,6 @@ class Telling:
             self.is_closing = True
             self.news.notify()
         thread = self.thread
-        if thread is None or thread is threading.current_thread() or not thread.is_alive():
+        if thread is None or self.is_own_thread or not thread.is_alive():
             return
         thread.join(END_SECONDS_MAX)
