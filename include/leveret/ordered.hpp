@@ -39,8 +39,8 @@ class ordered {
  public:
   explicit ordered(runtime& home);
   // Waits for all tasks. Failures that no wait() has reported go to wait_for_completion().
-  // Destroying it within a call of the scope, as by a task that runs while that call waits, ends
-  // the program.
+  // Destroying it within a call of the scope, as by a task that runs while that call waits, or in a
+  // task of the scope, ends the program. exit() may do so with a static one, which stays as it is.
   ~ordered();
   ordered(const ordered&) = delete;
   ordered& operator=(const ordered&) = delete;

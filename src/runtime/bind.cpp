@@ -230,7 +230,8 @@ static bool is_below(const runtime_state& c, const participant& p) noexcept {
   self->comes_back = comes_back;
   note_last(c.id, self);
   if (!is_new) return self;
-  if (c.is_started && !c.is_watched.exchange(true, memory_order_relaxed)) watch_exit();
+  if (c.is_started && !c.is_watched.exchange(true, memory_order_relaxed))
+    watch_exit(exit_watcher::runtime);
   return self;
 }
 

@@ -35,16 +35,6 @@ void stop_workers(runtime_state& c) noexcept {
   c.is_closed = true;
 }
 
-// Whether the caller, called by exit(), cannot wait for the tasks: exit() was called by one of
-// them, by the function that makes them for a bulk, by a filter or by a hook; or another thread is
-// in the middle of a runtime that has one host.
-bool is_in_use(runtime_state& c) noexcept {
-  if (hook_call::is_here()) return true;
-  const participant* self = here(c);
-  if (self != nullptr) return self->running != nullptr || self->open_joins != 0;
-  return !c.caps.many_hosts && c.people[c.first_host].is_bound.load(memory_order_relaxed) != 0;
-}
-
 outcome take_failure(runtime_state& c) noexcept {
   const spin_guard<> held(c.failure_lock);
   return std::exchange(c.failure, {});
@@ -63,6 +53,13 @@ void drop_exceptions(runtime_state& c) noexcept {
 }
 
 }  // namespace
+
+bool is_in_use(runtime_state& c) noexcept {
+  if (hook_call::is_here()) return true;
+  const participant* self = here(c);
+  if (self != nullptr) return self->running != nullptr || self->open_joins != 0;
+  return !c.caps.many_hosts && c.people[c.first_host].is_bound.load(memory_order_relaxed) != 0;
+}
 
 status close_within(runtime_state* c, std::int64_t timeout_ns, bool cancel_waiting) noexcept {
   if (c->is_closed || is_absent(*c)) return status::ok;

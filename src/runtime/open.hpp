@@ -11,6 +11,11 @@ namespace lev::detail {
 void announce_open(runtime_state& c);
 void announce_close(runtime_state& c) noexcept;
 
+// is_in_use() tells whether the caller, called by exit(), cannot wait for the tasks: exit() was
+// called by one of them, by the function that makes them for a bulk, by a filter or by a hook; or
+// another thread is in the middle of a runtime that has one host.
+bool is_in_use(runtime_state& c) noexcept;
+
 }  // namespace lev::detail
 
 #endif

@@ -10,12 +10,14 @@
 #include "runtime/ordered_state.hpp"
 #include "runtime/submit.hpp"
 #include "runtime/wait.hpp"
+#include "sync/exiting.hpp"
 #include "task/plain.hpp"
 #include "task/procedure_table.hpp"
 #include "task/validate.hpp"
 #include "worker/complete.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace lev {
 
@@ -174,6 +176,8 @@ std::uint64_t ordered::state::submit(const descriptor& task, const options* o) {
   if (c.why_absent != nullptr) throw error(status::closed, -1, c.why_absent);
   const call now(*this);
   if (!now) throw error(status::would_block, -1, in_call_already);
+  // Here, as the scope may be a static object that is younger than its runtime's first call.
+  if (!std::exchange(is_watched, true)) watch_exit(exit_watcher::scope);
   if (under_way >= collect_at) collect_complete();
   make_room();
   const std::uint64_t id = submit_after(task, o, is_plain && o == nullptr);
@@ -190,7 +194,7 @@ std::uint64_t ordered::state::submit(const descriptor& task, const options* o) {
 ordered::ordered(runtime& home) : state_(std::make_unique<state>(*home.state())) {}
 
 ordered::~ordered() {
-  state_->finish();
+  if (!state_->finish()) static_cast<void>(state_.release());  // others still use it
 }
 
 std::uint64_t ordered::submit_id(const descriptor& task, const options* o) {

@@ -1,7 +1,9 @@
 // The second half of ordered.cpp: the outcomes of a scope's tasks, waiting for them, and giving
 // back the tickets of those that are complete.
+#include "runtime/open.hpp"
 #include "runtime/ordered_state.hpp"
 #include "runtime/wait.hpp"
+#include "sync/exiting.hpp"
 #include "worker/complete.hpp"
 
 #include <algorithm>
@@ -190,16 +192,36 @@ std::size_t ordered::state::give_back() noexcept {
   return given;
 }
 
-// In a child of fork() the tasks are the parent's.
-void ordered::state::finish() noexcept {
-  if (detail::is_absent(c)) return;
+// Whether the caller is in a task of the scope, or in a piece of one, which waits for it then.
+bool ordered::state::is_in_own_task() const noexcept {
+  const participant* const self = detail::here(c);
+  for (const job* one = self == nullptr ? nullptr : self->running; one != nullptr;
+       one = one->below) {
+    if (one->task == no_slot) continue;
+    const std::uint32_t task = whole_of(c.task_slots.at(one->task), one->task);
+    for (const member& m : members) {
+      if (m.ticket != 0 && detail::ticket_task(m.ticket) == task) return true;
+    }
+  }
+  return false;
+}
+
+// In a child of fork() the tasks are the parent's. A static scope that exit() destroys in a task,
+// or while another thread is in a call of it, is left as it is, as a runtime is (close.cpp).
+bool ordered::state::finish() noexcept {
+  if (detail::is_absent(c)) return true;
+  if (is_exiting() && detail::is_in_use(c)) return false;
   // The exceptions that each round lets go of may submit to the scope.
   std::size_t kept = 0;  // for want of memory
   for (bool is_over = false; !is_over; kept = unwanted.size()) {
     const call last(*this);
+    if (!last && is_exiting()) return false;
     LEV_EXPECTS(last,
                 "a scope of ordered tasks was destroyed within a call of its own, by a task or a "
                 "callback, or while another thread was in one; destroy it when its calls are over");
+    LEV_EXPECTS(!is_in_own_task(),
+                "a scope of ordered tasks was destroyed by one of its own tasks, for which it "
+                "waits; destroy it where it was made");
     for (std::uint32_t place = next_awaited(); place != nobody; place = next_awaited()) {
       wait_surely_for(members[place]);
       collect_complete();
@@ -209,6 +231,7 @@ void ordered::state::finish() noexcept {
   c.lent.remove(*this);
   outcome result = take_result();
   if (result.code != status::ok) keep_failure(c, std::move(result));
+  return true;
 }
 
 }  // namespace lev

@@ -60,11 +60,13 @@ struct ordered::state final : detail::lender {
   std::uint64_t failure_number = 0;
   std::uint32_t failures = 0;
   bool is_stopped = false;  // too many have failed
+  bool is_watched = false;  // whether it has called watch_exit()
 
   std::uint64_t submit(const descriptor& task, const options* o);
   // `is_in_call`, which may be null, tells whether another call is the reason of a refusal.
   outcome wait(std::int64_t timeout_ns, bool* is_in_call = nullptr) noexcept;
-  void finish() noexcept;
+  // False: exit() has called it where it cannot wait for the tasks, and the state is left as it is.
+  bool finish() noexcept;
   std::size_t give_back() noexcept override;
 
  private:
@@ -106,6 +108,7 @@ struct ordered::state final : detail::lender {
     return c.task_slots.at(detail::ticket_task(m.ticket))
         .state.peek(detail::ticket_generation(m.ticket));
   }
+  bool is_in_own_task() const noexcept;
   void note_failure(std::uint64_t number, outcome& how) noexcept;
   std::vector<std::exception_ptr> take_unwanted() noexcept;
   void count_failed(member& m) noexcept;

@@ -14,8 +14,8 @@ namespace {
 
 constexpr unsigned watches_max = 64;
 
-// Written by watch_exit(), read by it. Publishes nothing.
-constinit atomic<unsigned> watches{0};
+// Written by watch_exit(), read by it: how many there are of each kind. Publishes nothing.
+constinit atomic<unsigned> all_watches[2] = {};
 // Written by the handler, read by is_exiting(): the thread's number. Publishes nothing.
 constinit atomic<long> exiting_thread{0};
 
@@ -25,7 +25,8 @@ void note_exit() noexcept {
 
 }  // namespace
 
-void watch_exit() noexcept {
+void watch_exit(exit_watcher of) noexcept {
+  atomic<unsigned>& watches = all_watches[static_cast<unsigned>(of)];
   if (watches.load(memory_order_relaxed) >= watches_max) return;
   watches.fetch_add(1, memory_order_relaxed);
   std::atexit(&note_exit);  // if there is no memory for it, exits go unnoticed

@@ -41,7 +41,8 @@ TEST(exit, ends_the_program_with_its_code_wherever_it_is_called) {
       {"processes", "callback"}, {"processes", "maker"}, {"processes", "other_idle"},
       {"threads", "filter"},     {"threads", "dice"},    {"sim", "filter"},
       {"sim", "dice"},           {"sim", "cost"},        {"processes", "filter"},
-      {"processes", "dice"},     {"processes", "death"},
+      {"processes", "dice"},     {"processes", "death"}, {"threads", "scope"},
+      {"threads", "scope_idle"}, {"sim", "scope"},       {"sim", "scope_idle"},
   };
   int code = 10;
   for (int i = 0; i < rounds(5); ++i) {

@@ -5,7 +5,8 @@
 //   PLACE  main, body, callback; maker: the function that makes the tasks of a bulk; other: a
 //          thread that is not the host, which waits for tasks then; other_idle: one, while the
 //          host does nothing; filter, dice, cost (on sim) and death (on processes): what Leveret
-//          calls in the middle of its own work
+//          calls in the middle of its own work; scope, scope_idle: the body of an ordered task of a
+//          static scope, while the host waits for it and while it does not
 #include <leveret/leveret.hpp>
 
 #include <unistd.h>
@@ -65,6 +66,15 @@ void add_once(lev::runtime& r) {
   for (;;) pause();
 }
 
+// The scope is younger than the runtime's first call.
+[[noreturn]] void exit_in_scope(lev::runtime& r, bool is_idle) {
+  static lev::ordered scope(r);
+  scope.submit(ends, code);
+  if (!is_idle) scope.wait();
+  if (r.machine() == std::string("sim")) r.wait_for_completion();  // nobody else runs the task
+  for (;;) pause();
+}
+
 void exit_in_hook(lev::runtime& r, const std::string& place) {
   const lev::filter ends_all{[](lev::waiting_task*, std::size_t, void*) { std::exit(code); },
                              nullptr};
@@ -100,6 +110,7 @@ int main(int count, char** arguments) {
     for (;;) pause();
   }
   exit_in_hook(r, place);
+  if (place == "scope" || place == "scope_idle") exit_in_scope(r, place == "scope_idle");
   if (place == "other" || place == "other_idle") exit_by_another(r, place == "other_idle");
   return 98;
 }

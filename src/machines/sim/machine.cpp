@@ -165,7 +165,7 @@ void sim_machine::switch_to(actor& from, actor& to) noexcept {
 void sim_machine::pass_time(cycle_count cycles) noexcept {
   if (!is_watched_) [[unlikely]] {  // the first call after the runtime was opened
     is_watched_ = true;
-    watch_exit();
+    watch_exit(exit_watcher::runtime);
   }
   actor& self = me();
   self.time = smaller(self.time + cycles, time_max);
