@@ -26,6 +26,8 @@
 #include <type_traits>
 #include <utility>
 
+// Functions of Leveret that take the caller's types are called by their whole names: the namespace
+// of such a type may have a view() or an each() of its own.
 namespace lev {
 
 namespace detail {
@@ -108,7 +110,7 @@ namespace detail {
 // A body may hand on what it got, with its rows as they are.
 template <class T>
 constexpr memory<T> rows_of(const memory_view<T>& v) noexcept {
-  if (v.rows() == 1) return view(v.data(), v.size());
+  if (v.rows() == 1) return lev::view(v.data(), v.size());
   return {v.data(), v.row_size(), v.rows(), v.stride_bytes(), false, true};
 }
 }  // namespace detail
@@ -123,14 +125,14 @@ constexpr column<T> each(T* data, std::size_t row_size, std::ptrdiff_t stride) n
 }
 template <class T>
 constexpr column<T> each(T* data, std::size_t row_size = 1) noexcept {
-  return each(data, row_size, static_cast<std::ptrdiff_t>(row_size));
+  return lev::each(data, row_size, static_cast<std::ptrdiff_t>(row_size));
 }
 template <class Container>
   requires detail::no_temporary_owner<Container>
 constexpr auto each(Container&& c) noexcept(!requires { detail::rows_of(c); })
-    -> decltype(each(c.data(), c.size())) {
+    -> decltype(lev::each(c.data(), c.size())) {
   if constexpr (requires { detail::rows_of(c); }) (void)c.end();
-  return each(c.data(), 1);
+  return lev::each(c.data(), 1);
 }
 
 // Far memory: declared, but not staged. It is large, the task needs little of it, and learns which
@@ -144,9 +146,8 @@ class far {
   std::size_t size() const noexcept { return size_; }
   // For a nested task: far memory, or a part of it, can be handed on.
   memory<T> part(std::size_t first, std::size_t count) const noexcept {
-    return view(data_ + first, count);
+    return lev::view(data_ + first, count);
   }
-  friend memory<T> as_memory(const far& all) noexcept { return all.part(0, all.size_); }
 
  private:
   friend class task_context;
@@ -173,14 +174,18 @@ constexpr memory<T> as_memory(const memory<T>& m) noexcept {
 }
 template <class T, std::size_t Size>
 constexpr memory<T> as_memory(T (&array)[Size]) noexcept {
-  return view(array, Size);
+  return lev::view(array, Size);
 }
 template <class Container>
-constexpr auto as_memory(Container&& c) noexcept -> decltype(view(c.data(), c.size())) {
+constexpr auto as_memory(Container&& c) noexcept -> decltype(lev::view(c.data(), c.size())) {
   if constexpr (requires { detail::rows_of(c); })
     return detail::rows_of(c);
   else
-    return view(c.data(), c.size());
+    return lev::view(c.data(), c.size());
+}
+template <class T>
+memory<T> as_memory(const far<T>& all) noexcept {
+  return all.part(0, all.size());
 }
 
 template <class T>
@@ -239,7 +244,7 @@ struct parameter {
 // A column as an argument of kind `what`: that of task 0, and how far the next one is.
 template <class T>
 argument column_argument(kind what, const column<T>& c) noexcept {
-  memory<T> first = view(c.data, c.row_size);
+  memory<T> first = lev::view(c.data, c.row_size);
   first.stride_bytes = c.stride_bytes;
   argument a = memory_argument(what, first);
   a.flags |= argument_each;
@@ -292,7 +297,7 @@ struct memory_parameter {
   static constexpr kind what = What;
   template <no_temporary_owner Source>
   static argument pack(Source&& source) noexcept {
-    auto m = as_memory(source);
+    auto m = detail::as_memory(source);
     using element = std::remove_pointer_t<decltype(m.data)>;
     static_assert(std::is_same_v<std::remove_const_t<element>, T>,
                   "the caller's elements have another type than the procedure's");

@@ -49,21 +49,21 @@ class ordered {
   // nothing was submitted. May run other tasks while it waits, as a wait does.
   template <class... Parameters, class... Arguments>
   void submit(procedure<void(Parameters...)> p, Arguments&&... arguments) {
-    submit(pack(p, static_cast<Arguments&&>(arguments)...));
+    submit(lev::pack(p, static_cast<Arguments&&>(arguments)...));
   }
   template <class... Parameters, class... Arguments>
   void submit(const options& o, procedure<void(Parameters...)> p, Arguments&&... arguments) {
-    submit(pack(p, static_cast<Arguments&&>(arguments)...), &o);
+    submit(lev::pack(p, static_cast<Arguments&&>(arguments)...), &o);
   }
   // The same for a function registered with LEV_PROCEDURE.
   template <auto Function, class... Arguments>
     requires(!detail::starts_with_options<Arguments...>)
   void submit(Arguments&&... arguments) {
-    submit(detail::procedure_of<Function>::get(), static_cast<Arguments&&>(arguments)...);
+    submit(detail::procedure_of<Function>(), static_cast<Arguments&&>(arguments)...);
   }
   template <auto Function, class... Arguments>
   void submit(const options& o, Arguments&&... arguments) {
-    submit(o, detail::procedure_of<Function>::get(), static_cast<Arguments&&>(arguments)...);
+    submit(o, detail::procedure_of<Function>(), static_cast<Arguments&&>(arguments)...);
   }
   // The same for a descriptor; `o` may be null.
   void submit(const descriptor& task, const options* o = nullptr) { submit_id(task, o); }

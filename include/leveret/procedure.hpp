@@ -131,8 +131,8 @@ void apply(void (*function)(Parameters...), const call& c, index_list<Index...>)
 
 template <class... Parameters>
 int run_typed(const call& c) {
-  apply(reinterpret_cast<void (*)(Parameters...)>(c.context), c,
-        make_index_list<sizeof...(Parameters)>{});
+  detail::apply(reinterpret_cast<void (*)(Parameters...)>(c.context), c,
+                make_index_list<sizeof...(Parameters)>{});
   return 0;
 }
 
@@ -157,7 +157,7 @@ inline procedure_id id_of = 0;
 
 template <auto Function, class... Parameters>
 procedure_id register_function(const char* name, void (*function)(Parameters...)) {
-  return id_of<Function> = register_or_throw(describe(name, function));
+  return id_of<Function> = register_or_throw(detail::describe(name, function));
 }
 
 }  // namespace detail
@@ -178,7 +178,7 @@ procedure<void(Parameters...)> define(const char* name, void (*function)(Paramet
 template <class Lambda, class Pointer = decltype(+std::declval<const Lambda&>())>
   requires std::is_class_v<Lambda>
 auto define(const char* name, Lambda lambda, dice_hook dice = nullptr, cost_hook cost = nullptr) {
-  return define(name, static_cast<Pointer>(lambda), dice, cost);
+  return lev::define(name, static_cast<Pointer>(lambda), dice, cost);
 }
 
 }  // namespace lev

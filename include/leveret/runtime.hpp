@@ -59,19 +59,21 @@ std::uint64_t submit_columns(runtime_state* runtime, std::size_t count, const dr
 void run_loop(runtime_state* runtime, range r, std::uint32_t grain, void (*run)(void*, range),
               void* context);
 
-template <auto Function>
-struct procedure_of;
-
 template <class... Arguments>
 constexpr bool starts_with_options = false;
 template <class First, class... Rest>
 constexpr bool starts_with_options<First, Rest...> =
     std::is_same_v<std::remove_cvref_t<First>, options>;
 
-template <class... Parameters, void (*Function)(Parameters...)>
-struct procedure_of<Function> {
-  static procedure<void(Parameters...)> get() noexcept { return {id_of<Function>}; }
-};
+template <class... Parameters>
+procedure<void(Parameters...)> procedure_with(procedure_id id, void (*)(Parameters...)) noexcept {
+  return {id};
+}
+// A function's noexcept is a part of its type, and so of the name of its id: it must not be lost.
+template <auto Function>
+auto procedure_of() noexcept {
+  return detail::procedure_with(id_of<Function>, Function);
+}
 
 }  // namespace detail
 
@@ -107,11 +109,11 @@ class runtime {
   template <auto Function, class... Arguments>
     requires(!detail::starts_with_options<Arguments...>)
   ticket submit(Arguments&&... arguments) {
-    return submit(detail::procedure_of<Function>::get(), static_cast<Arguments&&>(arguments)...);
+    return submit(detail::procedure_of<Function>(), static_cast<Arguments&&>(arguments)...);
   }
   template <auto Function, class... Arguments>
   ticket submit(const options& o, Arguments&&... arguments) {
-    return submit(o, detail::procedure_of<Function>::get(), static_cast<Arguments&&>(arguments)...);
+    return submit(o, detail::procedure_of<Function>(), static_cast<Arguments&&>(arguments)...);
   }
   // The same for a descriptor; `o` may be null.
   ticket submit(const descriptor& d, const options* o = nullptr) {
@@ -152,11 +154,11 @@ class runtime {
   template <auto Function, class... Arguments>
     requires(!detail::starts_with_options<Arguments...>)
   void post(Arguments&&... arguments) {
-    post(detail::procedure_of<Function>::get(), static_cast<Arguments&&>(arguments)...);
+    post(detail::procedure_of<Function>(), static_cast<Arguments&&>(arguments)...);
   }
   template <auto Function, class... Arguments>
   void post(const options& o, Arguments&&... arguments) {
-    post(o, detail::procedure_of<Function>::get(), static_cast<Arguments&&>(arguments)...);
+    post(o, detail::procedure_of<Function>(), static_cast<Arguments&&>(arguments)...);
   }
   void post(const descriptor& d, const options* o = nullptr) {
     detail::submit(state_, detail::draft_of(d), o, true);

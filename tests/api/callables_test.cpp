@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "api/no_exceptions.h"
+#include "api/strange_names.h"
 
 namespace {
 
@@ -161,6 +162,10 @@ TEST_F(callables, volatile_memory_is_fetched) {
     seen = s.fetch(&word, sizeof word);
   });
   EXPECT_EQ(*seen, 7);
+}
+
+TEST(strange_names, of_the_program_are_not_called) {
+  EXPECT_EQ(lev_sum_of_strange_names(), 22);
 }
 
 TEST(no_exceptions, a_program_compiled_without_exceptions_works) {

@@ -195,16 +195,15 @@ class printer {
       line("  static std::uint32_t pieces[" + str(t.pieces) + "];");
       line("  for (std::uint32_t i = 0; i < " + str(t.pieces) + "; ++i) pieces[i] = i;");
       line("  " + ticket(s.a) + " = home->submit_bulk(" + str(t.pieces) +
-           ", lev::detail::procedure_of<task_" + n + ">::get(), " +
-           (needs_board(t) ? "board, " : "") + "lev::each(pieces, 1)" + bulk_arguments(s.a, true) +
-           ");");
+           ", lev::detail::procedure_of<task_" + n + ">(), " + (needs_board(t) ? "board, " : "") +
+           "lev::each(pieces, 1)" + bulk_arguments(s.a, true) + ");");
       line("});");
       return;
     }
     if (t.what == shape::bulk) {
       line("attempt(" + name(s.a) + ", [] {");
       line("  static const auto make = [](std::size_t i, lev::descriptor& d) {");
-      line("    d = lev::pack(lev::detail::procedure_of<task_" + n + ">::get(), " +
+      line("    d = lev::pack(lev::detail::procedure_of<task_" + n + ">(), " +
            (needs_board(t) ? "board, " : "") + "static_cast<std::uint32_t>(i)" +
            bulk_arguments(s.a, false) + ");");
       line("  };");
