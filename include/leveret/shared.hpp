@@ -36,7 +36,7 @@ void* shared_allocate_for_overwrite(std::size_t bytes) noexcept;
 const char* shared_shortage() noexcept;
 
 // shared_free() gives back what shared_allocate() returned; null does nothing. No task may still
-// use it. Thread safe. In a forked child, blocks of the parent stay the parent's.
+// use it. Thread safe. In a forked child or a worker, blocks of the parent or host stay theirs.
 void shared_free(void* block) noexcept;
 
 // is_shared() tells whether all of [data, data + bytes) lies in shared memory. Thread safe, a few

@@ -432,7 +432,7 @@ namespace {
 
 // Under the lock.
 bool is_of_another_process(const heap& h, std::uintptr_t address) noexcept {
-  if (h.owner != getpid()) return true;
+  if (h.owner != getpid() || h.adopted.holds(address, 1)) return true;
   for (const zone& z : h.inherited) {
     if (z.holds(address, 1)) return true;
   }

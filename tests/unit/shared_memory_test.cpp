@@ -259,5 +259,17 @@ TEST(shared_memory_death_test, a_parents_block_is_left_to_the_parent) {
   EXPECT_EXIT(free_parents(true), testing::ExitedWithCode(7), "");
 }
 
+// In a worker process, where the host's heap is mapped.
+TEST(shared_memory_death_test, a_hosts_block_is_left_to_the_host) {
+  const auto free_hosts = [] {
+    constexpr std::uintptr_t begin = std::uintptr_t{1} << 40;
+    adopt_zone(begin, begin + chunk);
+    const owned_block own = take(128);
+    shared_free(reinterpret_cast<void*>(begin));
+    std::_Exit(own == nullptr ? 1 : 7);
+  };
+  EXPECT_EXIT(free_hosts(), testing::ExitedWithCode(7), "");
+}
+
 }  // namespace
 }  // namespace lev
