@@ -66,7 +66,6 @@ int run_c(const lev::call& c) {
 // Without `ticket`, the task cannot be waited for by itself.
 lev_status submit(lev_runtime* runtime, lev_procedure_id procedure, const lev_argument* arguments,
                   unsigned count, const lev::options* o, lev_ticket* ticket) noexcept {
-  if (ticket != nullptr) *ticket = 0;
   if (const lev_status s = check_arguments("lev_submit", arguments, count); s != LEV_OK) return s;
   const lev::detail::draft d = draft_of(procedure, arguments, count);
   lev::refusal why;
@@ -81,10 +80,21 @@ lev_status submit(lev_runtime* runtime, lev_procedure_id procedure, const lev_ar
 struct c_item {
   lev_item body;
   void* argument;
+  bool* has_thrown;
   void operator()(std::size_t i, lev::strand& s) const {
-    body(i, reinterpret_cast<lev_strand*>(&s), argument);
+    run(i, reinterpret_cast<lev_strand*>(&s));
   }
-  void operator()(std::size_t i, lev::direct&) const { body(i, nullptr, argument); }
+  void operator()(std::size_t i, lev::direct&) const { run(i, nullptr); }
+
+ private:
+  void run(std::size_t i, lev_strand* s) const {
+    try {
+      body(i, s, argument);
+    } catch (...) {
+      *has_thrown = true;
+      throw;
+    }
+  }
 };
 
 // The choices for the bodies that this thread ran last: C++ tells them apart by their types.
@@ -104,7 +114,9 @@ lev::detail::tuner& tuner_of(lev_item body) {
   return m.found;
 }
 
-lev_status check_given(const lev_runtime* runtime, const lev_ticket* ticket) noexcept {
+// A refused submit leaves no ticket.
+lev_status check_given(const lev_runtime* runtime, lev_ticket* ticket) noexcept {
+  if (ticket != nullptr) *ticket = 0;
   if (runtime != nullptr && ticket != nullptr) return LEV_OK;
   return fail(lev::status::bad_argument, "lev_submit: runtime and ticket must not be NULL");
 }
@@ -151,7 +163,9 @@ const char* lev_version(void) {
   return lev::version();
 }
 const char* lev_status_name(lev_status code) {
-  return lev::status_name(static_cast<lev::status>(code));
+  // Not by its lowest bits, which are all that the C++ enumeration has.
+  return is_up_to(code, 0xff) ? lev::status_name(static_cast<lev::status>(number_of(code)))
+                              : "unknown";
 }
 const char* lev_last_message(void) {
   return lev::last_c_message;
@@ -296,7 +310,6 @@ lev_status lev_post(lev_runtime* runtime, lev_procedure_id procedure, const lev_
 lev_status lev_submit_bulk(lev_runtime* runtime, size_t tasks, lev_procedure_id procedure,
                            const lev_argument* arguments, unsigned count, lev_ticket* ticket) {
   if (const lev_status s = check_given(runtime, ticket); s != LEV_OK) return s;
-  *ticket = 0;
   if (const lev_status s = check_arguments("lev_submit", arguments, count); s != LEV_OK) return s;
   return lev::guarded([&] {
     *ticket = lev::detail::submit_columns(runtime->runtime.state(), tasks,
@@ -417,8 +430,9 @@ int lev_is_shared(const void* data, size_t bytes) {
 lev_status lev_interleave(unsigned n, size_t count, lev_item item, void* argument) {
   if (item == nullptr)
     return fail(lev::status::bad_argument, "lev_interleave: item must not be NULL");
-  return guarded([&] {
-    const c_item body{item, argument};
+  bool has_thrown = false;
+  const lev_status s = guarded([&] {
+    const c_item body{item, argument, &has_thrown};
     if (n == LEV_STRANDS_AUTOMATIC) {
       lev::detail::interleave_automatic(tuner_of(item), count, body);
     } else {
@@ -426,6 +440,7 @@ lev_status lev_interleave(unsigned n, size_t count, lev_item item, void* argumen
     }
     return LEV_OK;
   });
+  return has_thrown ? LEV_TASK_FAILED : s;  // the exception is no refusal, whatever it says
 }
 
 }  // extern "C"

@@ -139,13 +139,18 @@ lev_status lev_task_spawn(lev_thread_body body, void* argument, lev_thread** thr
 
 lev_status lev_task_join(lev_thread* thread) {
   if (thread == nullptr) return LEV_OK;
-  const lev_status s = guarded([&] {
+  // Outside a task the thread stays. What its body has thrown is no refusal, whatever it says.
+  const lev_status refused = guarded([] {
     lev::this_task();
+    return LEV_OK;
+  });
+  if (refused != LEV_OK) return refused;
+  const lev_status s = guarded([&] {
     thread->thread.join();
     return LEV_OK;
   });
-  if (s != LEV_NOT_IN_TASK) delete thread;
-  return s;
+  delete thread;
+  return s == LEV_OK ? LEV_OK : LEV_TASK_FAILED;
 }
 
 lev_status lev_task_id(unsigned* id) {

@@ -135,6 +135,7 @@ TEST(layout, numbers_of_statuses) {
     EXPECT_STREQ(lev::status_name(static_cast<lev::status>(i)), names[i]);
     EXPECT_STREQ(lev_status_name(static_cast<lev_status>(i)), names[i]);
   }
+  EXPECT_STREQ(lev_status_name(static_cast<lev_status>(256)), "unknown");  // and not "ok"
 }
 
 TEST(layout, numbers_of_kinds_and_limits) {

@@ -68,8 +68,10 @@ TEST_F(c_api, null_pointers) {
   expect_refused(lev_submit(runtime_, procedure_, &a, 1, nullptr), LEV_BAD_ARGUMENT, "NULL");
   expect_refused(lev_submit(runtime_, procedure_, nullptr, 1, &t), LEV_BAD_ADDRESS, "NULL");
   EXPECT_EQ(t, 0u);
+  t = 5;
   expect_refused(lev_submit_after(runtime_, procedure_, &a, 1, nullptr, 1, &t), LEV_BAD_ARGUMENT,
                  "NULL");
+  EXPECT_EQ(t, 0u);
   expect_refused(lev_wait(nullptr, 1, 0, nullptr), LEV_BAD_ARGUMENT, "NULL");
   expect_refused(lev_wait_any(nullptr, &t, 1, 0, &index, nullptr), LEV_BAD_ARGUMENT, "NULL");
   expect_refused(lev_wait_any(runtime_, nullptr, 1, 0, &index, nullptr), LEV_BAD_ARGUMENT, "NULL");

@@ -1,6 +1,7 @@
 // The C API inside a task: gets, puts, waits and threads, and each call that must be refused.
 #include <gtest/gtest.h>
 #include <leveret/leveret.h>
+#include <leveret/status.hpp>
 
 #include <cstdint>
 #include <cstring>
@@ -161,6 +162,10 @@ int spawn_thrower(const lev_call*, work& w) {
   const lev_thread_body body = [](void*) { throw std::runtime_error("a C++ body threw this"); };
   if (lev_task_spawn(body, nullptr, &t) != LEV_OK) return 1;
   expect(w, lev_task_join(t), LEV_TASK_FAILED, "a C++ body threw this");
+  // An error of Leveret's that a body throws is none of the call.
+  const lev_thread_body strays = [](void*) { throw error(status::not_in_task, -1, "a stray"); };
+  if (lev_task_spawn(strays, nullptr, &t) != LEV_OK) return 2;
+  expect(w, lev_task_join(t), LEV_TASK_FAILED, "a stray");
   return 0;
 }
 

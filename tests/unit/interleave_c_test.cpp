@@ -3,6 +3,7 @@
 #include <leveret/leveret.h>
 
 #include <cstddef>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -58,8 +59,9 @@ TEST(interleave_c, bad_input) {
   EXPECT_EQ(all.runs[0], 0);
 }
 
-void fail_item(size_t i, lev_strand* strand, void*) {
+void fail_item(size_t i, lev_strand* strand, void* is_short) {
   lev_strand_yield(strand);
+  if (i == 3 && is_short != nullptr) throw std::bad_alloc();
   if (i == 3) throw std::runtime_error("item 3");
 }
 
@@ -67,6 +69,9 @@ TEST(interleave_c, what_an_item_throws_is_a_status) {
   for (const unsigned n : {0u, 1u, 4u}) {
     EXPECT_EQ(lev_interleave(n, 10, fail_item, nullptr), LEV_TASK_FAILED);
     EXPECT_STREQ(lev_last_message(), "item 3");
+    // LEV_OUT_OF_MEMORY would say that no item was started.
+    char is_short = 0;
+    EXPECT_EQ(lev_interleave(n, 10, fail_item, &is_short), LEV_TASK_FAILED);
   }
 }
 
