@@ -12,7 +12,9 @@ namespace lev {
 
 namespace {
 
-constexpr unsigned watches_max = 64;
+// Each takes 32 bytes of the C library for ever. It cannot be known which runtimes are static, and
+// many may come and go before one that is.
+constexpr unsigned watches_max = 1u << 14;
 
 // Written by watch_exit(), read by it: how many there are of each kind. Publishes nothing.
 constinit atomic<unsigned> all_watches[2] = {};

@@ -11,7 +11,7 @@ enum class exit_watcher : unsigned char { runtime, scope };
 
 // watch_exit() makes is_exiting() know of an end from now on. At exit() the last registered handler
 // runs first, so watch_exit() is called after each object that will ask was made. Only the first
-// calls of each kind register one: a process has few static objects.
+// watches_max calls of each kind register one.
 void watch_exit(exit_watcher of) noexcept;
 
 // is_exiting() tells whether this thread has called exit(), or returned from main().

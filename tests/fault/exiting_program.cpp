@@ -2,7 +2,8 @@
 //
 //   exiting_program MACHINE PLACE CODE
 //
-//   PLACE  main, body, callback; maker: the function that makes the tasks of a bulk; other: a
+//   PLACE  main, body, callback; late: a body, when many runtimes have come and gone before the
+//          static one was made; maker: the function that makes the tasks of a bulk; other: a
 //          thread that is not the host, which waits for tasks then; other_idle: one, while the
 //          host does nothing; filter, dice, cost (on sim) and death (on processes): what Leveret
 //          calls in the middle of its own work; scope, scope_idle: the body of an ordered task of a
@@ -55,6 +56,16 @@ void add_once(lev::runtime& r) {
   ++done;
 }
 
+void open_and_close_many(const char* machine) {
+  lev::config c;
+  c.machine = machine;
+  c.workers = 1;
+  for (int i = 0; i < 100; ++i) {
+    lev::runtime r(c);
+    add_once(r);
+  }
+}
+
 [[noreturn]] void exit_by_another(lev::runtime& r, bool is_idle) {
   std::thread([] {
     while (done < 100) std::this_thread::yield();
@@ -92,10 +103,11 @@ int main(int count, char** arguments) {
   alarm(60);
   const std::string place = arguments[2];
   code = std::atoi(arguments[3]);
+  if (place == "late") open_and_close_many(arguments[1]);
   lev::runtime& r = home(arguments[1], place == "death");
   add_once(r);
   if (place == "main") std::exit(code);
-  if (place == "body") r.submit(ends, code).wait();
+  if (place == "body" || place == "late") r.submit(ends, code).wait();
   if (place == "maker") {
     r.submit_bulk(9, [](std::size_t i, lev::descriptor& d) {
       if (i == 5) std::exit(code);
