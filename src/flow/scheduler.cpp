@@ -135,15 +135,11 @@ void scheduler::collect_posted() noexcept {
   }
 }
 
-std::uint32_t scheduler::take_out(waiting_task* place) noexcept {
+void scheduler::take_out(std::uint32_t task) noexcept {
   LEV_DCHECK_LOOK(lock_.is_held());
-  const std::uint32_t task = place->slot;
-  LEV_DCHECK((slots_->at(task).flags & task_is_join) == 0);
-  if ((slots_->at(task).flags & task_diceable) != 0) --diceable_;
-  if (place < tasks_.begin() + in_order_) --in_order_;
-  tasks_.erase(place);
-  waiting_.store(static_cast<std::uint32_t>(tasks_.size()), memory_order_relaxed);
-  return task;
+  const std::uint8_t flags = slots_->at(task).flags;
+  LEV_DCHECK((flags & task_is_join) == 0);
+  if ((flags & task_diceable) != 0) --diceable_;
 }
 
 void scheduler::pop_front() noexcept {

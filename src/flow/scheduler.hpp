@@ -76,18 +76,26 @@ class scheduler {
   // pass() runs a pass, or leaves it to the thread that runs one. `cache` is the caller's.
   void pass(index_cache& cache, pass_report& report) noexcept;
 
-  // take_if() takes the first task of the reorder buffer that `is_wanted`, whatever the filters
-  // would have before it. False: there is none, or another thread runs a pass.
+  // take_if() takes the first tasks of the reorder buffer that are wanted, up to `most` and in
+  // their order, whatever the filters would have before them. Returns how many; 0 also if another
+  // thread runs a pass. A search goes through the whole buffer, so a caller that wants one of many
+  // takes several.
   template <class Wanted>
-  bool take_if(const Wanted& is_wanted, index_cache& cache, pass_report& report,
-               std::uint32_t* task) noexcept {
-    if (!lock_.try_hold()) return false;
-    waiting_task* t = tasks_.begin();
-    while (t != tasks_.end() && !is_wanted(t->slot)) ++t;
-    const bool is_there = t != tasks_.end();
-    if (is_there) *task = take_out(t);
+  std::uint32_t take_if(const Wanted& is_wanted, index_cache& cache, pass_report& report,
+                        std::uint32_t* tasks, std::uint32_t most) noexcept {
+    if (!lock_.try_hold()) return 0;
+    std::uint32_t count = 0;
+    const waiting_task* const in_order_end = tasks_.begin() + in_order_;
+    tasks_.remove_if([&](const waiting_task& t) noexcept {
+      if (count == most || !is_wanted(t.slot)) return false;
+      if (&t < in_order_end) --in_order_;
+      take_out(t.slot);
+      tasks[count++] = t.slot;
+      return true;
+    });
+    waiting_.store(static_cast<std::uint32_t>(tasks_.size()), memory_order_relaxed);
     while (!lock_.release_hold()) round(cache, report);
-    return is_there;
+    return count;
   }
 
   // Whether tasks wait on the staged path. Exact enough for a sleeper's last look.
@@ -117,7 +125,7 @@ class scheduler {
  private:
   void round(index_cache& cache, pass_report& report) noexcept;
   void collect_posted() noexcept;
-  std::uint32_t take_out(waiting_task* place) noexcept;
+  void take_out(std::uint32_t task) noexcept;
   std::uint64_t fingerprint() noexcept;
   void pop_front() noexcept;
   bool apply_foreign(const filter& f) noexcept;

@@ -204,16 +204,25 @@ class taken_away {
 };
 
 // Looks where filters and dicing keep tasks back: while the ready queue is full of tasks that
-// nobody has a context for, no pass would move the related one.
+// nobody has a context for, no pass would move the related one. A child is seldom alone there, and
+// each search goes through the whole line: so the next ones come to the own inbox with it. A guest
+// finds that any task will do, and takes one.
 template <class Related>
-bool find_kept_back(engine& e, participant& self, const Related& is_it,
-                    std::uint32_t* task) noexcept {
+bool find_kept_back(engine& e, participant& self, const Related& is_it, bool is_guest,
+                    taken_away& others, std::uint32_t* task) noexcept {
+  constexpr std::uint32_t taken_max = 16;
   if (!e.sched.has_waiting()) return false;
   pass_report report(self.counters.submitted);
-  const bool is_there = e.sched.take_if(is_it, self.free_slots, report, task);
+  std::uint32_t taken[taken_max];
+  const std::uint32_t count =
+      e.sched.take_if(is_it, self.free_slots, report, taken, is_guest ? 1 : taken_max);
+  if (count != 0) {
+    *task = taken[0];
+    others.put_back(taken + 1, count - 1);
+  }
   end_pass(e, self, report);
   if (report.passes != 0) wake_worker(e, self);
-  return is_there;
+  return count != 0;
 }
 
 bool find_in_own_inbox(engine& e, participant& self, const awaited& what, reach how,
@@ -261,7 +270,7 @@ bool find_related(engine& e, participant& self, const awaited& what, reach how,
   if (find_in_ready(e, self, what, how, others, task)) return true;
   if (how == reach::near) return false;
   const auto is_wanted = [&](std::uint32_t t) noexcept { return is_related(e, self, what, t); };
-  if (find_kept_back(e, self, is_wanted, task)) return true;
+  if (find_kept_back(e, self, is_wanted, what.is_elsewhere(), others, task)) return true;
   for (std::uint32_t i = 0; i < e.people_used.load(memory_order_relaxed); ++i) {
     participant& p = e.people[i];
     if (&p == &self || p.doing.load(memory_order_relaxed) == activity::serves) continue;
