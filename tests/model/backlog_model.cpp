@@ -26,11 +26,17 @@ struct posted : pipeline<posted<Asymmetric>, 2, 1> {
   }
 };
 
-// The last slot is in use, too, by a task that waits until another one has begun. Only when the
-// host collects a ticket is there a slot for that one, which a worker or the host then runs.
+// Tasks with mutexes may take half of the last slots, which is one here. A task has it that waits
+// until another one has begun. Only when the host collects a ticket is there a slot for that one,
+// and the other worker must be woken for it.
 struct collected : pipeline<collected, 2, 1> {
   static constexpr std::uint32_t tickets = 2;
   void host(unsigned) {
+    for (lev::options& each : locked) {
+      lev::mutex_id m = 0;
+      require(core->mutexes.make(&m), "a mutex");
+      each.locks(m);
+    }
     const std::uint64_t first = submit(0);
     const std::uint64_t second = submit(1);
     wait(first);
@@ -39,14 +45,14 @@ struct collected : pipeline<collected, 2, 1> {
   }
   void body(unsigned task) {
     if (task == 0) {
-      submit(2, nullptr, true);
-      submit(3, nullptr, true);
+      submit(2, &locked[0], true);
+      submit(3, &locked[1], true);
     }
-    if (task == 1) return;
     // The last one posted is the first one taken.
     if (task == 3) wait_started(2);
     if (task == 2) start(2);
   }
+  lev::options locked[2];
 };
 
 constexpr const char* both_old =
@@ -62,6 +68,7 @@ int main() {
       .check<collected>("collected")
       .plant("push_backlog: nobody is woken")
       .plant("looks_idle: the backlog is not looked at")
+      .plant("tell_space: the backlog is not told", "collected")
       .spare("try_push change seq_cst -> acq_rel", both_old)
       .spare("looks_empty load seq_cst -> acquire", both_old)
       .end();
