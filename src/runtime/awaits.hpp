@@ -37,8 +37,9 @@ struct await_shared : awaited {
   void disarm() noexcept override {
     const std::uint32_t before = wanted.fetch_sub(1, memory_order_relaxed);
     LEV_DCHECK(before != 0);
-    // Those of other contexts are disarmed together with this one.
-    self.wants.store(self.wants.load(memory_order_relaxed) & ~want, memory_order_relaxed);
+    // Those of other contexts are disarmed together with this one. Pairs with wake_for_slot().
+    // Sequentially consistent: a waiter for a slot looks once more after it.
+    self.wants.store(self.wants.load(memory_order_relaxed) & ~want, memory_order_seq_cst);
   }
   bool is_patient() const noexcept override { return true; }
 
@@ -65,10 +66,7 @@ struct await_quiescent final : await_shared {
 // never be one.
 struct await_space final : await_shared {
   await_space(runtime_state& home, participant& waiter, std::uint32_t edges) noexcept
-      : await_shared(waiter, want_space | want_barrier, home.space_wanted),
-        c(home),
-        edge_count(edges),
-        is_inside(waiter.running != nullptr || is_guest(home, waiter)) {}
+      : await_space(home, waiter, edges, waiter.running != nullptr || is_guest(home, waiter)) {}
   bool is_there() noexcept override {
     // Busy workers own the counters' lines: while it polls, it seldom reads them.
     constexpr std::uint32_t looks_per_count = 64;
@@ -92,6 +90,8 @@ struct await_space final : await_shared {
     is_armed = false;
     c.barrier_wanted.fetch_sub(1, memory_order_relaxed);
     await_shared::disarm();
+    // It may have been woken for a slot in place of another, whether it takes that or not.
+    if ((want & want_slot) != 0 && !c.task_slots.looks_exhausted()) wake_for_slot(c);
   }
   runtime_state& c;
   std::uint32_t edge_count;
@@ -99,6 +99,14 @@ struct await_space final : await_shared {
   bool is_armed = false;
   bool is_in_vain = false;  // as last looked at
   std::uint32_t looks = 0;
+
+ private:
+  await_space(runtime_state& home, participant& waiter, std::uint32_t edges, bool inside) noexcept
+      : await_shared(waiter, (edges == 0 && !inside ? want_slot : want_space) | want_barrier,
+                     home.space_wanted),
+        c(home),
+        edge_count(edges),
+        is_inside(inside) {}
 };
 
 // Fewer bulks under submission.

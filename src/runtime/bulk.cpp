@@ -86,7 +86,7 @@ bool reserve_join(runtime_state& c, participant& self) noexcept {
 void give_back_join(runtime_state& c) noexcept {
   // Pairs with await_join: the change, then the look at its waiters.
   c.open_joins.fetch_sub(1, memory_order_seq_cst);
-  tell_space(c);
+  tell_all_for_space(c);
 }
 
 // The join of a bulk: a task that is never queued. Until the submit is done, it counts one piece

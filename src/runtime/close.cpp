@@ -71,7 +71,7 @@ status close_within(runtime_state* c, std::int64_t timeout_ns, bool cancel_waiti
   // sees every task that was counted before the earlier one.
   c->closing.exchange(1, memory_order_seq_cst);
   real_env::heavy_fence();
-  tell_space(*c);
+  tell_all_for_space(*c);
   if (cancel_waiting) {
     c->cancelling.store(1, memory_order_relaxed);
     c->crew->recall(*self);

@@ -75,6 +75,9 @@ struct engine {
   // Written by sleepers, read by completers and by those that free slots: how many participants
   // want each thing.
   atomic<std::uint32_t> space_wanted{0};
+  // Written and read by those that wake a host for a slot: where the next search begins, so that
+  // all have their turn. Publishes nothing.
+  atomic<std::uint32_t> next_for_slot{0};
   // Written by begin_submit() and end_submit(), read by barrier waiters: 1 between the two.
   // Publishes nothing.
   atomic<std::uint32_t> phase_open{0};

@@ -320,7 +320,8 @@ inline bool is_at_rest(const participant& p) noexcept {
          p.ahead_count == 0 && !p.is_telling && !p.queues_late;
 }
 
-enum : std::uint32_t { want_space = 1, want_barrier = 2 };
+// want_slot: one slot, for a submit of a host (wake_for_slot()).
+enum : std::uint32_t { want_space = 1, want_barrier = 2, want_slot = 4 };
 
 }  // namespace lev
 

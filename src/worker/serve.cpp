@@ -20,7 +20,7 @@ namespace {
   // Pairs with await_shared::arm(), a change of the same word: the waiter sees that this host has
   // left, or is seen here. A plain load could pass the store that says so.
   e.space_wanted.fetch_add(0, memory_order_seq_cst);
-  tell_space(e);
+  tell_all_for_space(e);
 }
 
 // While a participant serves, every task starts with the floating-point mode the server has,

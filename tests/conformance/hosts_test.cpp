@@ -2,12 +2,15 @@
 // and runtimes live side by side and inside each other.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <thread>
 #include <vector>
 
+#include "runtime/runtime_state.hpp"
 #include "support/gate.hpp"
 #include "support/machine_test.hpp"
 #include "support/procedures.hpp"
@@ -53,6 +56,57 @@ TEST_P(hosts_test, a_ticket_may_be_waited_for_by_another_thread) {
     std::thread([&t] { EXPECT_EQ(wait(t).code, status::ok); }).join();
     ASSERT_EQ(result, 49);
   }
+}
+
+// How many participants sleep; those of hosts only, or all.
+template <class Counts>
+int sleepers(runtime& r, const Counts& counts) {
+  const std::span people(r.state()->people, r.state()->people_count);
+  return static_cast<int>(std::count_if(people.begin(), people.end(), [&](const participant& p) {
+    return counts(p) && p.park.is_asleep();
+  }));
+}
+bool is_host(const participant& p) {
+  return !p.is_worker;
+}
+std::uint64_t host_parks(runtime& r) {
+  std::uint64_t parks = 0;
+  for (const participant& p : std::span(r.state()->people, r.state()->people_count))
+    parks += is_host(p) ? p.counters.parks.read() : 0;
+  return parks;
+}
+
+// Of the hosts that sleep for a ticket, one is woken for each that comes back, and perhaps the next
+// one in vain. A task runs meanwhile, or each would look whether it waits for itself.
+TEST_P(hosts_test, a_ticket_that_comes_back_does_not_wake_all_hosts) {
+  if (is_remote()) GTEST_SKIP() << "the ends of tasks wake hosts, too";
+  constexpr int hosts = 7;
+  config c = settings();
+  c.tickets = hosts + 1;
+  c.host_threads = hosts + 1;
+  c.full = when_full::wait;
+  runtime& r = open(c);
+  counter n = 0;
+  std::vector<ticket> all;
+  for (int i = 0; i < hosts; ++i) all.push_back(r.submit(count_one, ref{&n}));
+  while (n != hosts) std::this_thread::yield();
+  gate g(r, 1);
+  std::atomic<int> submitted{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < hosts; ++i) {
+    threads.emplace_back([&] {
+      const ticket t = r.submit(count_one, ref{&n});
+      ++submitted;
+      while (submitted != hosts) std::this_thread::yield();
+    });
+  }
+  for (int i = 0; i < hosts; ++i) {
+    while (submitted != i || sleepers(r, is_host) != hosts - i) std::this_thread::yield();
+    EXPECT_EQ(wait(all[static_cast<std::size_t>(i)]).code, status::ok);
+  }
+  for (std::thread& t : threads) t.join();
+  EXPECT_LE(host_parks(r), 3u * hosts);
+  g.open();
 }
 
 // Each bulk holds a ticket while it wants others.

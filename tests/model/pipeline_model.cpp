@@ -106,6 +106,20 @@ struct one_space : pipeline<one_space, 2, 1> {
   }
 };
 
+// Two hosts sleep for a slot each, and two come back. The tasks that get them wait for each other.
+struct two_in_line : pipeline<two_in_line, 2, 2> {
+  static constexpr std::uint32_t tickets = 2;
+  void host(unsigned index) {
+    submit(2, nullptr, true);
+    submit(index, nullptr, true);
+  }
+  void body(unsigned task) {
+    if (task == 2) return;
+    start(task);
+    wait_started(1 - task);
+  }
+};
+
 // The host holds every ticket: it is told so, and does not wait for itself.
 template <lev::when_full When>
 struct held : pipeline<held<When>, 1, 1> {
@@ -228,6 +242,7 @@ int main() {
              {"runtime/wait.cpp", "runtime/awaits.hpp", "worker/wake.hpp", "flow/index_pool.hpp"})
       .check<space>("space")
       .check<one_space>("one space")
+      .check<two_in_line>("two in line")
       .check<held<lev::when_full::wait>>("held")
       .check<held<lev::when_full::help>>("held, host helps")
       .check<left_alone>("left alone")
@@ -265,6 +280,7 @@ int main() {
       .plant("submit: does not look at closing once more", "closing")
       .plant("close: no heavy fence", "closing, asymmetric")
       .plant("tell_space: slots come back silently", "one space")
+      .plant("await_space: a wake-up for a slot is not passed on", "two in line")
       .plant("await_space: not counted for the barrier", "held")
       .plant("await_space: counted for the barrier before it says so", "held")
       .plant("await_space: forgets that all is held", "held")
@@ -276,6 +292,7 @@ int main() {
       .spare("is_held_by_caller load seq_cst -> relaxed", old_twice)
       .spare("is_there load seq_cst -> acquire", no_phases)
       .spare("is_there load seq_cst -> relaxed", no_phases)
+      .spare("tell_all_for_space load seq_cst -> acquire", old_twice)
       .spare("unbind store seq_cst -> release", old_twice)
       .spare("unbind store seq_cst -> relaxed", old_twice)
       .end();
