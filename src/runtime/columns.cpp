@@ -166,7 +166,7 @@ bool find_bulk_procedure(whole_bulk& w, procedure_id of) noexcept try {
   info.run = &run_columns;
   info.kinds = kinds;
   info.kind_count = w.task.argument_count;
-  info.cost = &cost_of_columns;
+  info.cost = +[](const descriptor&) -> std::uint64_t { return 0; };  // its tasks have their own
   w.task.procedure = register_own(info);
   last_bulks[of].store(w.task.procedure, memory_order_release);  // Pairs with the load
   return true;
@@ -175,6 +175,7 @@ bool find_bulk_procedure(whole_bulk& w, procedure_id of) noexcept try {
 }
 
 bool make_whole(const draft& all, std::size_t count, whole_bulk& w) noexcept {
+  LEV_DCHECK(all.argument_count <= column_arguments_max && count < no_index);
   each_task of;
   of.procedure = all.procedure;
   for (unsigned i = 0; i < all.argument_count; ++i) {

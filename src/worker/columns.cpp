@@ -1,13 +1,13 @@
 // The body of a bulk over columns, and the rest of a piece that has stopped.
 #include "worker/columns.hpp"
 
-#include "base/numbers.hpp"
 #include "base/text.hpp"
 #include "worker/execute.hpp"
 #include "worker/take.hpp"
 
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 namespace lev {
 
@@ -183,8 +183,44 @@ class host_watch {
     if (float_mode() != self_.float_mode) set_float_mode(self_.float_mode);
   }
 
- private:
+ protected:
   participant& self_;
+};
+
+// One task of the piece, as a task of its own with the caller's memory.
+void read_one(engine& e, std::uint32_t piece, std::uint32_t index, descriptor& one) noexcept {
+  read_descriptor(e.task_slots, piece, one);
+  const each_task of = each_task_of(one);
+  const std::uint64_t at = index - arguments_of(one).back().address;
+  one.procedure = of.procedure;
+  one.argument_count -= 2;
+  for (unsigned i = 0; i < one.argument_count; ++i) {
+    argument& a = one.arguments[i];
+    if ((a.flags & argument_sliced) == 0) continue;
+    cut(a, at, at + 1);
+    a.flags &= static_cast<std::uint8_t>(~(argument_sliced | argument_rows | argument_packed));
+    a.stride_bytes = static_cast<std::int64_t>(a.row_bytes);
+    if ((of.results >> i & 1) != 0) a.what = kind::result;
+    if ((of.values >> i & 1) == 0) continue;
+    const argument memory = std::exchange(a, argument{});
+    a.unit_bytes = memory.unit_bytes;
+    load_value(a, memory.address, memory.unit_bytes);
+  }
+}
+
+// In a thread of the host, where time is virtual: each task has its price, which passes before it
+// begins, as that of a task of its own. So tasks behind one that fails are charged once.
+class virtual_watch : public host_watch {
+ public:
+  using host_watch::host_watch;
+  bool begin(std::uint32_t index) noexcept {
+    if (!host_watch::begin(index)) return false;
+    engine& e = *self_.engine;
+    descriptor one;
+    read_one(e, self_.running->task, index, one);
+    e.machine->cost(cost_of(procedure_at(one.procedure).info, one));
+    return true;
+  }
 };
 
 // In a worker process.
@@ -211,30 +247,17 @@ int run_columns(const call& c) {
   if (worker_columns != nullptr) {
     process_watch here;
     tasks.run(here);
+    return 0;
+  }
+  auto& self = *static_cast<participant*>(current_actor());
+  if (self.engine->caps.virtual_time) {
+    virtual_watch here(self);
+    tasks.run(here);
   } else {
-    host_watch here(*static_cast<participant*>(current_actor()));
+    host_watch here(self);
     tasks.run(here);
   }
   return 0;
-}
-
-// The costs are those of as many single tasks.
-std::uint64_t cost_of_columns(const descriptor& piece) {
-  constexpr std::uint64_t unit_cost = 1000;  // as for any task
-  const std::uint64_t items = task_items(piece);
-  const procedure_entry* p = find_procedure(each_task_of(piece).procedure);
-  if (p == nullptr || p->info.cost == nullptr) return unit_cost * items;
-  descriptor first = piece;
-  first.procedure = each_task_of(piece).procedure;
-  first.argument_count = static_cast<std::uint8_t>(piece.argument_count - 2);
-  for (unsigned i = 0; i < first.argument_count; ++i) {
-    argument& a = first.arguments[i];
-    if ((a.flags & argument_sliced) == 0) continue;
-    cut(a, 0, 1);
-    a.flags &= static_cast<std::uint8_t>(~(argument_sliced | argument_rows));
-  }
-  std::uint64_t all = 0;
-  return checked_multiply(p->info.cost(first), items, &all) ? all : ~std::uint64_t{0};
 }
 
 procedure_id own_procedure(engine& e, std::uint32_t task) noexcept {

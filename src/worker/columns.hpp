@@ -32,7 +32,6 @@ constexpr unsigned column_arguments_max = 16;
 static_assert(column_arguments_max + 2 == argument_count_max);  // each_task and the range
 
 int run_columns(const call& c);
-std::uint64_t cost_of_columns(const descriptor& piece);
 
 inline bool is_of_columns(procedure_id id) noexcept {
   return procedure_at(id).info.run == &run_columns;

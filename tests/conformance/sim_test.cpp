@@ -4,6 +4,7 @@
 #include <leveret/this_task.hpp>
 
 #include <cstdint>
+#include <numeric>
 #include <set>
 #include <vector>
 
@@ -194,6 +195,35 @@ TEST(sim_test, tasks_of_a_bulk_that_take_for_ever_take_long) {
   r.submit_bulk(2, slow, each(x)).wait();
   EXPECT_GE(r.now_ns(), 1'000'000'000u);
   EXPECT_EQ(x[0] + x[1], 2);
+}
+
+std::uint64_t thousands(const descriptor& d) {
+  return 1000 * d.arguments[0].address;
+}
+
+// Each has its own price, by its own values, and once, also behind one that fails.
+TEST(sim_test, tasks_of_a_bulk_cost_what_single_ones_do) {
+  start_alarm();
+  static const auto any = define(
+      "sim.costs_thousands", [](std::uint32_t n, result<int> x) { x = static_cast<int>(n); },
+      nullptr, &thousands);
+  static const auto fails = define(
+      "sim.fails_for_thousands", [](std::uint32_t, result<int>) { throw 1; }, nullptr, &thousands);
+  for (const auto& p : {any, fails}) {
+    config c;
+    c.machine = "sim";
+    c.workers = 1;
+    c.wait = wait_policy::park;
+    runtime r(c);
+    std::vector<std::uint32_t> n(64);
+    std::vector<int> x(64);
+    std::iota(n.begin(), n.end(), 1u);
+    const outcome o = r.submit_bulk(n.size(), p, each(n), each(x)).wait_outcome();
+    EXPECT_EQ(o.failures, p.id == fails.id ? 64u : 0u);
+    const std::uint64_t ideal = ns_of(64 * 65 / 2 * 1000);
+    EXPECT_GE(r.now_ns(), ideal);
+    EXPECT_LE(r.now_ns(), ideal * 12 / 10);
+  }
 }
 
 // Whatever it is that a program asks for again and again without waiting.
