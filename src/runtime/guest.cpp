@@ -43,11 +43,12 @@ class await_as_guest final : public awaited {
   static constexpr std::uint64_t look_ns = 2'000'000;
   static constexpr std::uint64_t patience_ns = 10'000'000;
 
-  // A participant with a context left would go on with a new task. A service has none, and waits
-  // like a host.
+  // A participant with a context left would go on with a new task; one of whose waits one ends by
+  // its time has a context left then. A service has none, and waits like a host.
   bool may_give_up() const noexcept {
     return when_ == giving_up::when_still ||
-           (outer_.held != nullptr && outer_.held->free == nullptr);
+           (outer_.held != nullptr && outer_.held->free == nullptr &&
+            outer_.doing.load(memory_order_relaxed) == activity::waits);
   }
   // Whether no participant of any runtime has run anything for patience_ns.
   bool is_vain() noexcept {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -348,6 +349,47 @@ TEST_P(runtimes_test, tasks_of_one_submit_to_another) {
   for (int i = 0; i < 50; ++i) t.push_back(a.submit(forward, ref{&b}, ref{&n}));
   EXPECT_EQ(wait_all(t.data(), t.size(), wait_limit_ns()).code, status::ok);
   EXPECT_EQ(n, 50);
+}
+
+using guests_test = machine_test;
+LEV_ON_THREADS(guests_test);
+
+struct round_trip {
+  ticket there[contexts_max];
+  std::vector<ticket> here;
+  std::atomic<unsigned> waiting{0};
+  std::atomic<bool> may_wait{false};
+  std::atomic<int> early{0};
+};
+const auto waits_for_a_time = define("hosts.waits_for_a_time", [](ref<round_trip> r) {
+  const unsigned i = r.to->waiting++;
+  this_task().wait_until([&] { return r.to->may_wait && r.to->waiting == contexts_max; });
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
+  EXPECT_EQ(r.to->there[i].wait_outcome(200'000'000).code, status::timed_out);
+  r.to->early += std::chrono::steady_clock::now() < end;
+});
+const auto waits_for_those = define("hosts.waits_for_those", [](ref<round_trip> r) {
+  for (ticket& t : r.to->here) t.wait();
+});
+
+// Each would wait for the other for ever, if it were not for their time.
+TEST_P(guests_test, waits_elsewhere_with_a_time_limit_are_not_in_vain) {
+  config c = settings();
+  c.workers = 1;
+  c.wait = wait_policy::park;
+  runtime& there = open(c);
+  runtime near(c);
+  round_trip r;
+  // A host that goes on could still do something about it: this one ends.
+  std::thread([&] {
+    for (unsigned i = 0; i < contexts_max; ++i)
+      r.here.push_back(near.submit(waits_for_a_time, ref{&r}));
+  }).join();
+  ticket last = there.submit(waits_for_those, ref{&r});
+  for (ticket& t : r.there) t = there.submit(options().after(last), nothing);
+  r.may_wait = true;
+  EXPECT_EQ(last.wait_outcome().code, status::ok);  // with no time limit of its own
+  EXPECT_EQ(r.early, 0);
 }
 
 }  // namespace
