@@ -57,7 +57,7 @@ void drop_exceptions(runtime_state& c) noexcept {
 bool is_in_use(runtime_state& c) noexcept {
   if (hook_call::is_here()) return true;
   const participant* self = here(c);
-  if (self != nullptr) return self->running != nullptr || self->open_joins != 0;
+  if (self != nullptr) return is_in_task_or_bulk(c, *self);
   return !c.caps.many_hosts && c.people[c.first_host].is_bound.load(memory_order_relaxed) != 0;
 }
 
@@ -66,7 +66,7 @@ status close_within(runtime_state* c, std::int64_t timeout_ns, bool cancel_waiti
   if (timeout_ns < forever) return status::bad_argument;
   participant* self = here(*c);
   if (self == nullptr) self = closer(*c);
-  if (self->running != nullptr || self->open_joins != 0) return status::would_deadlock;
+  if (is_in_task_or_bulk(*c, *self)) return status::would_deadlock;
   // Pairs with count_in(). Where there is no heavy fence it is the later change of one word, and
   // sees every task that was counted before the earlier one.
   c->closing.exchange(1, memory_order_seq_cst);

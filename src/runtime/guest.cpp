@@ -134,7 +134,22 @@ class watch_pauses {
   bool is_paused_ = false;
 };
 
+// The participant in whose task the wait is in which this one serves, on the same thread. Where
+// time is virtual, workers go on in the wait of the host.
+const participant* below(const participant& p) noexcept {
+  const engine& e = *p.engine;
+  return (e.caps.virtual_time && p.is_worker ? e.people[e.first_host] : p).serves_in;
+}
+
 }  // namespace
+
+bool is_in_task_or_bulk(const runtime_state& c, const participant& self) noexcept {
+  if (self.running != nullptr || self.open_joins != 0) return true;
+  for (const participant* p = actor_here(); p != nullptr; p = below(*p)) {
+    if (p->engine == &c && p->running != nullptr) return true;
+  }
+  return false;
+}
 
 bool is_guest(const runtime_state& c, const participant& self) noexcept {
   return outer_of(c, self, actor_here()) != nullptr;

@@ -32,7 +32,7 @@ outcome runtime::wait_for_completion(std::int64_t timeout_ns) noexcept {
   participant* self = detail::here(c);
   if (self == nullptr || timeout_ns < forever) {
     o.code = self == nullptr ? detail::status_of_absence(c) : status::bad_argument;
-  } else if (self->running != nullptr || self->open_joins != 0) {
+  } else if (detail::is_in_task_or_bulk(c, *self)) {
     o.code = status::would_deadlock;
   } else if (!detail::wait_quiescent(
                  c, *self, timeout_ns < 0 ? no_deadline : detail::deadline_after(c, timeout_ns))) {

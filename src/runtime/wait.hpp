@@ -35,6 +35,11 @@ bool is_guest(const runtime_state& c, const participant& self) noexcept;
 // or for a guest one of the other runtime. Null: the caller is in no task.
 const participant* poster_of(const runtime_state& c, const participant& self) noexcept;
 
+// is_in_task_or_bulk() tells whether the caller is in a task of `c`, perhaps below one of another
+// runtime, or in the function that makes the tasks of a bulk: a wait for everything would be one
+// for itself.
+bool is_in_task_or_bulk(const runtime_state& c, const participant& self) noexcept;
+
 // wait_quiescent() waits until every task is complete and no submit phase is open. False: the
 // deadline passed.
 bool wait_quiescent(runtime_state& c, participant& self, std::uint64_t deadline_ns) noexcept;

@@ -368,6 +368,31 @@ TEST_P(close_test, inside_a_task_it_would_wait_for_itself) {
 const auto destroy_inside =
     define("close.destroy_inside", [](ref<runtime> home) { delete home.to; });
 
+using told_codes = status[2];
+const auto asks_for_the_end =
+    define("close.asks_for_the_end", [](ref<runtime> home, ref<told_codes> told) {
+      (*told.to)[0] = home.to->close(1'000'000'000);
+      (*told.to)[1] = home.to->wait_for_completion(1'000'000'000).code;
+    });
+const auto goes_on_in_virtual_time =
+    define("close.goes_on_in_virtual_time", [](ref<runtime> home, ref<told_codes> told) {
+      config c;
+      c.machine = "sim";
+      c.workers = 1;
+      runtime(c).submit(asks_for_the_end, home, told).wait();
+    });
+
+TEST_P(close_test, below_a_task_of_another_runtime_it_would_wait_for_itself) {
+  LEV_SKIP_IF_REMOTE();
+  runtime& r = open_parked();
+  told_codes told{};
+  ticket t = r.submit(goes_on_in_virtual_time, ref{&r}, ref{&told});
+  EXPECT_EQ(wait(t).code, status::ok);
+  EXPECT_EQ(told[0], status::would_deadlock);
+  // On sim the one host is above, and nobody below.
+  EXPECT_EQ(told[1], is_sim() ? status::would_block : status::would_deadlock);
+}
+
 TEST_P(close_test, a_runtime_destroyed_by_its_own_task_says_so) {
   LEV_SKIP_IF_REMOTE();
   const auto destroy = [] {

@@ -131,6 +131,9 @@ participant* closer(runtime_state& c) noexcept {
 bool is_guest(const runtime_state&, const participant&) noexcept {
   return false;
 }
+bool is_in_task_or_bulk(const runtime_state&, const participant& self) noexcept {
+  return self.running != nullptr || self.open_joins != 0;
+}
 const participant* poster_of(const runtime_state&, const participant& self) noexcept {
   return self.running != nullptr ? &self : nullptr;
 }
