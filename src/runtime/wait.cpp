@@ -345,8 +345,8 @@ static wait_policy idle_policy(const runtime_state& c) noexcept {
 void wait_space(runtime_state& c, participant& self, bool helps, std::uint32_t edges,
                 std::uint64_t until_ns) noexcept {
   constexpr std::int64_t look_ns = 1'000'000;
+  await_space what(c, self, edges, until_ns == no_deadline);
   if (!c.lent.is_empty()) until_ns = smaller(until_ns, deadline_after(c, look_ns));
-  await_space what(c, self, edges);
   await(c, self, what, until_ns, helps ? wait_policy::help : idle_policy(c));
 }
 

@@ -18,6 +18,8 @@ struct awaited {
   virtual bool is_elsewhere() const noexcept { return false; }
   // It takes many tasks, or any: no single end need be told at once.
   virtual bool is_patient() const noexcept { return false; }
+  // The deadline is that of a look: the caller waits again after it.
+  virtual bool looks_again() const noexcept { return false; }
 
  protected:
   awaited() = default;

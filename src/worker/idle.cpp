@@ -191,7 +191,7 @@ void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns
           wait_policy how) noexcept {
   LEV_DCHECK(!has_turns(self) && how != wait_policy::of_runtime);
   if (settles_with_company(e, self)) return;
-  const idling i(self, deadline_ns);
+  const idling i(self, what.looks_again() ? no_deadline : deadline_ns);
   if (how == wait_policy::yield) return idle_yielding(e, what, deadline_ns);
   if (how == wait_policy::directed) return idle_directed(e, self, what, deadline_ns);
   const bool sleeps = how != wait_policy::spin;

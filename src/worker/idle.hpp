@@ -40,6 +40,9 @@ class whichever final : public awaited {
   bool arm() noexcept override;
   void disarm() noexcept override;
   bool is_patient() const noexcept override { return own_.is_patient(); }
+  bool looks_again() const noexcept override {
+    return own_.looks_again() && (held_ == nullptr || held_->timed_count == 0);
+  }
   // The earliest of the deadlines, `own_ns` included.
   std::uint64_t deadline_ns(std::uint64_t own_ns) const noexcept;
 

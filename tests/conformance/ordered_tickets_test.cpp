@@ -1,6 +1,7 @@
 // Conformance: a scope of ordered tasks that stands still keeps no ticket of a complete task from a
 // submitter that needs one, whoever submits and however it waits.
 #include <gtest/gtest.h>
+#include <leveret/this_task.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -266,6 +267,39 @@ TEST_P(ordered_local_tickets_test, a_scope_ends_after_what_is_submitted_at_its_e
   EXPECT_EQ(n, 3);  // the first failure's exception is kept, and has no scope any more
   n = -1;
   EXPECT_EQ(r.wait_for_completion(wait_limit_ns()).code, status::task_failed);
+}
+
+struct those_behind {
+  ticket all[contexts_max];
+  std::atomic<bool> may_wait{false};
+  std::atomic<unsigned> waiting{0};
+  std::atomic<int> refused{0};
+};
+const auto wait_behind = define("ordered_tickets.wait_behind", [](ref<those_behind> b) {
+  const unsigned i = b.to->waiting++;
+  this_task().wait_until([&] { return b.to->may_wait.load(); });
+  b.to->refused += b.to->all[i].wait_outcome().code == status::would_deadlock;
+});
+
+// A submitter that looks again and again for tickets of scopes waits all the same.
+TEST_P(ordered_hosts_test, tasks_that_all_wait_are_told_beside_a_scope) {
+  config c = settings();
+  c.workers = 1;
+  c.tickets = 64;
+  c.full = when_full::wait;
+  runtime& r = open(c);
+  ordered scope(r);
+  those_behind b;
+  std::vector<ticket> waiting, more;
+  for (unsigned i = 0; i < contexts_max; ++i) waiting.push_back(r.submit(wait_behind, ref{&b}));
+  ticket last = r.submit(nothing);
+  for (ticket& one : b.all) one = r.submit(options().after(last), nothing);
+  for (int i = 0; i < 31; ++i) more.push_back(r.submit(options().after(last), nothing));
+  b.may_wait = true;
+  more.push_back(r.submit(nothing));
+  EXPECT_EQ(wait_all(waiting).code, status::ok);
+  EXPECT_NE(b.refused, 0);
+  EXPECT_EQ(wait_all(more).code, status::ok);
 }
 
 }  // namespace
