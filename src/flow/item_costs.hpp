@@ -18,16 +18,16 @@ namespace lev {
 
 class item_costs {
  public:
-  // A procedure is known by its id. Loops and bulks share one procedure, and are known by the value
-  // before the range: the address of their body, or the procedure that each task calls.
+  // A procedure is known by its id. Loops and bulks share one that is Leveret's, and are known by
+  // the value before the range: the address of their body, or the procedure that each task calls.
   static std::uint32_t place_of(procedure_id procedure, const argument* arguments,
                                 unsigned count) noexcept {
     return place_of(procedure, count < 2 ? nullptr : &arguments[count - 2]);
   }
   static std::uint32_t place_of(procedure_id procedure, const argument* before) noexcept {
-    const bool is_loop =
-        before != nullptr && before->what == kind::value && before->unit_bytes == 2 * sizeof(void*);
-    const std::uint64_t which = is_loop ? mix64(before->address) : 0;
+    const bool is_shared = procedure_at(procedure).is_own && before != nullptr;
+    LEV_DCHECK(!is_shared || before->what == kind::value);
+    const std::uint64_t which = is_shared ? mix64(before->address) : 0;
     return static_cast<std::uint32_t>(procedure ^ which) & (places - 1);
   }
 

@@ -200,7 +200,6 @@ struct loop_body {
   void (*run)(void*, range);
   void* context;
 };
-static_assert(sizeof(loop_body) == 2 * sizeof(void*));  // item_costs::place_of() knows it by that
 procedure_id loop_procedure() {
   static const procedure_id id = register_own(describe(
       "leveret.parallel_for", +[](loop_body b, range r) {

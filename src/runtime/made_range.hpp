@@ -23,7 +23,6 @@ struct made_tasks {
   fill make;
   void* context;
 };
-static_assert(sizeof(made_tasks) == 2 * sizeof(void*));  // item_costs::place_of() knows it by that
 
 // The tasks of one piece of such a range, made and run one after the other. If they declare memory,
 // some are made ahead, so that it is in flight while earlier tasks run. A task that fails keeps

@@ -69,6 +69,7 @@ void fill(procedure_entry& e, const procedure_info& info) noexcept {
   e.info.name = e.name;
   e.info.kinds = e.kinds;
   e.diceable = info.dice != nullptr;
+  e.is_own = is_own_name(info.name);
   plan_plain(e);
 }
 

@@ -12,6 +12,7 @@ namespace lev {
 struct alignas(512) procedure_entry {
   procedure_info info;    // info.name points to `name`
   bool diceable = false;  // has a dice hook
+  bool is_own = false;    // Leveret's: see register_own()
   // One bit for each argument: those that name memory, those of them that are not results, and
   // those that the task writes.
   std::uint32_t addresses = 0;

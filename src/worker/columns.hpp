@@ -27,7 +27,6 @@ struct each_task {
   std::uint32_t results = 0;  // a column of results
   std::uint32_t none = 0;
 };
-static_assert(sizeof(each_task) == 16);  // item_costs::place_of() knows it by that
 constexpr unsigned column_arguments_max = 16;
 static_assert(column_arguments_max + 2 == argument_count_max);  // each_task and the range
 

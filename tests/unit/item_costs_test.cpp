@@ -154,18 +154,31 @@ TEST(item_costs, extremes_do_no_harm) {
 }
 
 TEST(item_costs, bodies_of_loops_are_told_apart) {
+  const procedure_id loop = register_own(detail::describe("leveret.columns.of_item_costs", +[] {}));
   argument a[2];
   a[0].what = kind::value;
   a[0].unit_bytes = 16;
   a[0].address = 0x1000;
-  const std::uint32_t first = item_costs::place_of(3, a, 2);
+  const std::uint32_t first = item_costs::place_of(loop, a, 2);
   a[0].address = 0x1040;
-  EXPECT_NE(item_costs::place_of(3, a, 2), first);
-  EXPECT_EQ(item_costs::place_of(3, a, 1), 3u);
+  EXPECT_NE(item_costs::place_of(loop, a, 2), first);
+  EXPECT_EQ(item_costs::place_of(loop, a, 1), std::uint32_t{loop});
   argument b[3];  // the procedure that the tasks of a bulk call comes after their arguments
   b[1] = a[0];
-  EXPECT_NE(item_costs::place_of(3, b, 3), first);
-  EXPECT_EQ(item_costs::place_of(3, b, 3), item_costs::place_of(3, a, 2));
+  EXPECT_NE(item_costs::place_of(loop, b, 3), first);
+  EXPECT_EQ(item_costs::place_of(loop, b, 3), item_costs::place_of(loop, a, 2));
+}
+
+// Otherwise no task would profit from what the one before took.
+TEST(item_costs, a_programs_own_value_before_a_range_is_no_body) {
+  const procedure_id own = define("unit.item_costs", +[] {}).id;
+  argument a[2];
+  a[0].what = kind::value;
+  a[0].unit_bytes = 16;
+  a[0].address = 0x1000;
+  const std::uint32_t first = item_costs::place_of(own, a, 2);
+  a[0].address = 0x1040;
+  EXPECT_EQ(item_costs::place_of(own, a, 2), first);
 }
 
 }  // namespace
