@@ -5,7 +5,8 @@
 // Spare slots are for tasks that submit when all others are in use: queued tasks may hold these,
 // and each may need a child's slot before it can give its own back. Last slots are for tasks of the
 // backlog when all others are in use: tickets that no thread collects may hold these. Each last
-// slot is given back when its task has ended. Tasks with mutexes may take half of them.
+// slot is given back when its task has ended. Tasks with mutexes may take half of them. An own slot
+// is one host's, for the tasks that it runs as it posts them: it is in no list.
 #ifndef LEVERET_FLOW_SLOT_POOL_HPP
 #define LEVERET_FLOW_SLOT_POOL_HPP
 
@@ -19,12 +20,13 @@ namespace lev {
 
 class slot_pool {
  public:
-  // How many there are of each kind: powers of two, but for the last ones.
+  // How many there are of each kind: of the free and the spare ones a power of two.
   struct counts {
     std::uint32_t free;
     std::uint32_t spare;
     std::uint32_t last;
-    constexpr std::uint32_t all() const noexcept { return free + spare + last; }
+    std::uint32_t own;
+    constexpr std::uint32_t all() const noexcept { return free + spare + last + own; }
   };
   // Arrays of counts::all() elements that outlive the pool; cells for the rings likewise, for the
   // last ones a power of two of at least 2.
@@ -42,6 +44,7 @@ class slot_pool {
     extras_ = s.extras;
     first_spare_ = n.free;
     first_last_ = n.free + n.spare;
+    first_own_ = first_last_ + n.last;
     count_ = n.all();
     free_.open(s.cells, n.free, 0, n.free);
     spare_.open(s.spare_cells, n.spare, first_spare_, n.spare);
@@ -94,8 +97,19 @@ class slot_pool {
     std::uint32_t index = no_slot;
     if (with_locks && is_half_taken()) return no_slot;
     if (!last_.try_take(&index)) return no_slot;
-    LEV_DCHECK(index >= first_last_ && index < count_);
+    LEV_DCHECK(index >= first_last_ && index < first_own_);
     LEV_DCHECK_LOOK(at(index).state.is_free());
+    return index;
+  }
+  // try_take_own() is for host number `host`. no_slot: the task that it ran last has pieces that
+  // are not over.
+  std::uint32_t try_take_own(std::uint32_t host) noexcept {
+    const std::uint32_t index = first_own_ + host;
+    LEV_DCHECK(index < count_);
+    // Pairs with give_kept(): the completer of the last piece has done with the slot.
+    if (extras_[index].is_taken.load(memory_order_acquire) != 0) return no_slot;
+    LEV_DCHECK_LOOK(at(index).state.is_free());
+    extras_[index].is_taken.store(1, memory_order_relaxed);
     return index;
   }
   // give() frees a slot whose state is `free`. Returns whether slots went back to the ring, where
@@ -109,12 +123,12 @@ class slot_pool {
   bool looks_exhausted(bool for_task = false) const noexcept {
     return free_.looks_empty() && (!for_task || spare_.looks_empty());
   }
-  // Whether try_take_spare() would find one, perhaps when another thread has done with giving it.
-  bool has_spare() const noexcept { return !spare_.looks_empty(); }
   bool looks_exhausted_for_backlog(bool with_locks) const noexcept {
     return free_.looks_empty() && (with_locks ? is_half_taken() : last_.looks_empty());
   }
+  // Those that lie in lists.
   std::uint32_t free_count() const noexcept { return free_.size() + spare_.size() + last_.size(); }
+  std::uint32_t listed_count() const noexcept { return first_own_; }
 
   // write() writes a task into a slot that was taken for it. It has no parent yet.
   void write(std::uint32_t task, const detail::task_head& head, std::uint8_t flags,
@@ -134,8 +148,13 @@ class slot_pool {
   }
 
  private:
-  bool is_half_taken() const noexcept { return last_.size() * 2 <= count_ - first_last_; }
+  bool is_half_taken() const noexcept { return last_.size() * 2 <= first_own_ - first_last_; }
   [[gnu::noinline]] bool give_kept(std::uint32_t index) noexcept {
+    if (index >= first_own_) {
+      // Pairs with try_take_own().
+      extras_[index].is_taken.store(0, memory_order_release);
+      return false;
+    }
     (index < first_last_ ? spare_ : last_).give(index);
     return true;
   }
@@ -153,6 +172,7 @@ class slot_pool {
   std::uint32_t count_ = 0;
   std::uint32_t first_spare_ = 0;
   std::uint32_t first_last_ = 0;
+  std::uint32_t first_own_ = 0;
   index_pool free_;
   index_pool spare_;
   index_pool last_;

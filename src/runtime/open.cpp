@@ -137,13 +137,19 @@ std::uint32_t ready_rings(const runtime_state& c, std::uint32_t queued) {
   return rings;
 }
 
+// The last one is for the host that closes the runtime when all others are taken.
+std::uint32_t hosts_max(const runtime_state& c) {
+  return (c.caps.many_hosts ? c.settings.host_threads : 1) + 1;
+}
+
 void open_shared(runtime_state& c) {
   const std::uint32_t n = c.settings.tickets;
   const std::uint32_t spare = power_of_two_above(spare_per_taker * c.takers);
   const std::uint32_t last = last_slots(c);
   const std::uint32_t last_cells = power_of_two_above(larger(last, 2u));
-  const std::uint32_t slots = n + spare + last;
-  const std::uint32_t queued = power_of_two_above(slots);
+  const std::uint32_t own = c.is_straight ? hosts_max(c) : 0;
+  const std::uint32_t queued = power_of_two_above(n + spare + last);
+  const std::uint32_t slots = n + spare + last + own;
   c.slots.reset(new slot[slots]);
   c.tails.reset(new slot_tail[slots]);
   c.extras.reset(new slot_extra[slots]);
@@ -165,7 +171,7 @@ void open_shared(runtime_state& c) {
   index_ring<>::cell* const spare_cells = next_cells(spare);
   c.task_slots.open({c.slots.get(), c.tails.get(), c.extras.get(), free_cells, spare_cells,
                      next_cells(last_cells)},
-                    {n, spare, last});
+                    {n, spare, last, own});
   c.edges.open(c.nodes.get(), next_cells(edges), edges);
   scheduler_limits limits;
   limits.takers = c.takers;
@@ -194,8 +200,7 @@ std::uint32_t limit_of_cache(const runtime_state& c, std::uint32_t there) {
 }
 
 void open_people(runtime_state& c) {
-  // The last one is for the host that closes the runtime when all others are taken.
-  c.people_count = c.first_host + (c.caps.many_hosts ? c.settings.host_threads : 1) + 1;
+  c.people_count = c.first_host + hosts_max(c);
   LEV_ASSERT(c.first_host >= c.workers && c.people_count < 0xffff);
   c.participants.reset(new participant[c.people_count]);
   c.flags.reset(new doorbell<>::flag*[c.people_count]);

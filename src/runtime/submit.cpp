@@ -156,28 +156,23 @@ inline bool is_free_host(const runtime_state& c, const participant& self) noexce
 
 // A host that is ahead by all tickets runs the task itself, before those in the queue: these would
 // cost transfers of the lines that the workers are busy with. The task needs no ticket, because no
-// thread can wait for it, but a slot while it runs: a spare one. The host runs the next posts at
+// thread can wait for it, but a slot while it runs: the host's own. The host runs the next posts at
 // once, too, before it looks for a ticket again, because that look reads lines that the workers
 // write. It runs fewer than would leave a worker without a task, and none while one has none. 0:
-// the task must be queued after all, or wait for a slot that is given back at this moment.
-constexpr std::uint32_t at_once_max = 8;
+// the task must be queued after all.
+constexpr std::uint32_t at_once_max = 32;
 [[gnu::noinline]] std::uint64_t run_at_once(runtime_state& c, participant& self,
                                             const draft& d) noexcept {
-  if (c.settings.full != when_full::help || c.sched.has_filters() || !is_free_host(c, self) ||
-      is_guest(c, self))
-    return 0;
+  const bool may_run = c.settings.full == when_full::help && !self.is_worker &&
+                       !c.sched.has_filters() && is_free_host(c, self) &&
+                       (current_actor() == nullptr || !is_guest(c, self));
+  if (!may_run) return 0;
   std::uint32_t left = std::exchange(self.posts_at_once, 0);
   // An idle worker could have the task, but only if there is a ticket for it.
   if (left != 0 && c.bell.someone_idle()) left = 0;
   const bool is_ahead = left != 0 || c.task_slots.looks_exhausted();
   if (!is_ahead) return 0;
-  std::uint32_t task = c.task_slots.try_take_spare();
-  // A spare slot that another poster is just giving back counts as there: no thread would wake a
-  // waiter for it.
-  while (task == no_slot && c.task_slots.has_spare() && c.task_slots.looks_exhausted()) {
-    real_env::pause();
-    task = c.task_slots.try_take_spare();
-  }
+  const std::uint32_t task = c.task_slots.try_take_own(self.index - c.first_host);
   if (task == no_slot) return 0;
   self.counters.submitted.add(1);
   if (is_closing(c)) return refuse_late(c, self, task), 0;
@@ -192,14 +187,12 @@ constexpr std::uint32_t at_once_max = 8;
 }
 
 // Takes a slot for a plain task, and counts the task. no_slot: it is not one for the straight path,
-// or it is for run_at_once(), and nothing was done. On such an engine no task is staged ahead, and
-// none drains.
+// and nothing was done. On such an engine no task is staged ahead, and none drains.
 [[gnu::always_inline]] inline std::uint32_t open_plainly(runtime_state& c, participant& self,
-                                                         const draft& d, std::uint8_t flags,
-                                                         bool may_run_at_once) noexcept {
+                                                         const draft& d,
+                                                         std::uint8_t flags) noexcept {
   const bool is_host = self.running == nullptr;
-  if (is_host && (!is_free_host(c, self) || (may_run_at_once && self.posts_at_once != 0)))
-    return no_slot;
+  if (is_host && !is_free_host(c, self)) return no_slot;
   const std::uint32_t task = c.task_slots.try_take(self.free_slots);
   if (task == no_slot) [[unlikely]]
     return no_slot;
@@ -228,7 +221,9 @@ constexpr std::uint32_t at_once_max = 8;
   if (!c.is_straight || self == nullptr) return 0;
   const procedure_entry* p = find_procedure(d.procedure);
   if (p == nullptr || (plain_kinds != p->plain_kinds && !passes_plainly(d, *p))) return 0;
-  const std::uint32_t task = open_plainly(c, *self, d, detached ? task_detached : 0, detached);
+  if (detached && self->posts_at_once != 0 && self->running == nullptr) [[unlikely]]
+    return run_at_once(c, *self, d);
+  const std::uint32_t task = open_plainly(c, *self, d, detached ? task_detached : 0);
   if (task == no_slot && detached) [[unlikely]]
     return run_at_once(c, *self, d);
   return send_plainly(c, *self, d, task, detached);
@@ -248,7 +243,7 @@ constexpr std::uint32_t at_once_max = 8;
     if (bytes > c.settings.local_store_bytes) return 0;
     if (bytes != 0) flags |= task_staged;
   }
-  const std::uint32_t task = open_plainly(c, *self, d, flags, false);
+  const std::uint32_t task = open_plainly(c, *self, d, flags);
   if (task == no_slot) return 0;
   const std::uint64_t id = ticket_id(task, c.task_slots.at(task).state.generation());
   c.crew->send(*self, task);
@@ -416,7 +411,7 @@ std::uint64_t submit_behind(runtime_state& c, const draft& d,
                             std::span<const std::uint64_t> after) noexcept {
   participant* self = here(c);
   if (!c.is_straight || self == nullptr) return 0;
-  if (after.empty()) return send_plainly(c, *self, d, open_plainly(c, *self, d, 0, false), false);
+  if (after.empty()) return send_plainly(c, *self, d, open_plainly(c, *self, d, 0), false);
   if (self->running == nullptr && !is_free_host(c, *self)) return 0;
   edge_list edges;
   edges.count = static_cast<std::uint32_t>(after.size());

@@ -76,6 +76,9 @@ struct alignas(line_pair_bytes) slot_extra {
   // Join: pieces without outcome. Written by completers and the dicer, read by completers:
   // publishes the pieces' outputs.
   atomic<std::uint32_t> pieces{0};
+  // Of a host's own slot: 1 while a task has it. Written by the host and the task's completer, read
+  // by the host: publishes that the completer has done with the slot.
+  atomic<std::uint32_t> is_taken{0};
   // Join: failed pieces. Written by completers, read by the collector after done.
   atomic<std::uint32_t> failures{0};
   // Predecessors without outcome, plus one while the submit is under way. Written by completers and

@@ -7,58 +7,20 @@
 #include "worker/execute.hpp"
 #include "worker/idle.hpp"
 #include "worker/polling.hpp"
+#include "worker/serving.hpp"
 #include "worker/take.hpp"
 #include "worker/worker.hpp"
 
-#include <utility>
-
 namespace lev {
 
-namespace {
-
-[[gnu::cold, gnu::noinline]] void tell_of_leaving(engine& e) noexcept {
+void tell_of_leaving(engine& e) noexcept {
   // Pairs with await_shared::arm(), a change of the same word: the waiter sees that this host has
   // left, or is seen here. A plain load could pass the store that says so.
   e.space_wanted.fetch_add(0, memory_order_seq_cst);
   tell_all_for_space(e);
 }
 
-// While a participant serves, every task starts with the floating-point mode the server has,
-// this_task() knows a host, too, and others see that it may be running something.
-class serving {
- public:
-  explicit serving(participant& self) noexcept
-      : self_(self),
-        outer_(std::exchange(self.float_mode, float_mode())),
-        outer_activity_(self.doing.load(memory_order_relaxed)) {
-    LEV_DCHECK(runs_here(self));
-    self.doing.store(activity::serves, memory_order_relaxed);
-    if (outer_actor_ == &self) return;
-    if (outer_actor_ != nullptr)
-      outer_in_ = std::exchange(self.serves_in, static_cast<participant*>(outer_actor_));
-    set_current_actor(&self);
-  }
-  ~serving() {
-    self_.float_mode = outer_;
-    self_.doing.store(outer_activity_, memory_order_relaxed);
-    if (outer_actor_ != &self_) {
-      if (outer_actor_ != nullptr) self_.serves_in = outer_in_;
-      set_current_actor(outer_actor_);
-    }
-    if (self_.is_worker) return;
-    // A bulk that waits in a closing runtime no longer counts on the slots that are kept here.
-    if (self_.engine->closing.load(memory_order_relaxed) != 0) tell_of_leaving(*self_.engine);
-  }
-  serving(const serving&) = delete;
-  serving& operator=(const serving&) = delete;
-
- private:
-  participant& self_;
-  std::uint64_t outer_;
-  std::uint32_t outer_activity_;
-  void* outer_actor_ = current_actor();
-  participant* outer_in_ = nullptr;
-};
+namespace {
 
 // Gives other participants the tasks that this one has taken but will not run now.
 void return_inbox(engine& e, participant& self) noexcept {
@@ -90,12 +52,6 @@ bool help(engine& e, participant& self) noexcept {
     look *= 2;
   }
   return ran != 0;
-}
-
-void help_itself(engine& e, participant& self, std::uint32_t task) noexcept {
-  const serving s(self);
-  run_unqueued(e, self, task);
-  take_turns(self);
 }
 
 void tell_of_help(engine& e, participant& self) noexcept {

@@ -12,6 +12,8 @@
 #include "worker/execute.hpp"
 #include "worker/idle.hpp"
 #include "worker/polling.hpp"
+#include "worker/serve.hpp"
+#include "worker/serving.hpp"
 #include "worker/stage.hpp"
 #include "worker/strips.hpp"
 #include "worker/take.hpp"
@@ -225,8 +227,10 @@ void free_frame(participant& self, const job* j) noexcept {
 
 }  // namespace
 
-void run_unqueued(engine& e, participant& self, std::uint32_t task) noexcept {
+void help_itself(engine& e, participant& self, std::uint32_t task) noexcept {
+  const serving s(self);
   run_taken(e, self, task);
+  take_turns(self);
 }
 
 bool has_tail(engine& e, const job& j) noexcept {

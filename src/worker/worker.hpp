@@ -7,9 +7,6 @@
 
 namespace lev {
 
-// run_unqueued() runs a task that is in no queue to its end, on such a participant.
-void run_unqueued(engine& e, participant& self, std::uint32_t task) noexcept;
-
 // run_one() takes one task to its end, on a participant that serves and has no task below.
 bool run_one(engine& e, participant& self) noexcept;
 // run_staged() is that for the oldest task staged here, and takes no more: for one that leaves.

@@ -23,15 +23,16 @@ namespace {
 struct pool_fixture {
   static constexpr std::uint32_t spare = 8;
   static constexpr std::uint32_t last = 4;
+  static constexpr std::uint32_t own = 2;
   static constexpr std::uint32_t kept = spare + last;
   explicit pool_fixture(std::uint32_t count)
-      : slots(new slot[count + kept]),
-        tails(new slot_tail[count + kept]),
-        extras(new slot_extra[count + kept]),
+      : slots(new slot[count + kept + own]),
+        tails(new slot_tail[count + kept + own]),
+        extras(new slot_extra[count + kept + own]),
         cells(new index_ring<>::cell[count + kept]) {
     index_ring<>::cell* const first = cells.get();
     pool.open({slots.get(), tails.get(), extras.get(), first, first + count, first + count + spare},
-              {count, spare, last});
+              {count, spare, last, own});
   }
   std::unique_ptr<slot[]> slots;
   std::unique_ptr<slot_tail[]> tails;

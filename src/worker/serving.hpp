@@ -1,0 +1,53 @@
+// serving: that a participant runs tasks, in a scope.
+#ifndef LEVERET_WORKER_SERVING_HPP
+#define LEVERET_WORKER_SERVING_HPP
+
+#include "worker/execute.hpp"
+
+#include <utility>
+
+namespace lev {
+
+// For a host that has served while the runtime closes.
+[[gnu::cold, gnu::noinline]] void tell_of_leaving(engine& e) noexcept;
+
+// While a participant serves, every task starts with the floating-point mode the server has,
+// this_task() knows a host, too, and others see that it may be running something.
+class serving {
+ public:
+  explicit serving(participant& self) noexcept
+      : self_(self),
+        outer_(std::exchange(self.float_mode, float_mode())),
+        outer_activity_(self.doing.load(memory_order_relaxed)) {
+    LEV_DCHECK(runs_here(self));
+    self.doing.store(activity::serves, memory_order_relaxed);
+    if (outer_actor_ == &self) return;
+    if (outer_actor_ != nullptr)
+      outer_in_ = std::exchange(self.serves_in, static_cast<participant*>(outer_actor_));
+    set_current_actor(&self);
+  }
+  ~serving() {
+    self_.float_mode = outer_;
+    self_.doing.store(outer_activity_, memory_order_relaxed);
+    if (outer_actor_ != &self_) {
+      if (outer_actor_ != nullptr) self_.serves_in = outer_in_;
+      set_current_actor(outer_actor_);
+    }
+    if (self_.is_worker) return;
+    // A bulk that waits in a closing runtime no longer counts on the slots that are kept here.
+    if (self_.engine->closing.load(memory_order_relaxed) != 0) tell_of_leaving(*self_.engine);
+  }
+  serving(const serving&) = delete;
+  serving& operator=(const serving&) = delete;
+
+ private:
+  participant& self_;
+  std::uint64_t outer_;
+  std::uint32_t outer_activity_;
+  void* outer_actor_ = current_actor();
+  participant* outer_in_ = nullptr;
+};
+
+}  // namespace lev
+
+#endif
