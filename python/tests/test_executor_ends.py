@@ -290,6 +290,29 @@ def test_a_mapping_that_nobody_has_asked_when_no_more_calls_are_let_in(how: str)
         list(results)
 
 
+def test_a_part_that_is_waited_for_when_no_more_calls_are_made() -> None:
+    pool = ProcessExecutor(1)
+    inner: Any = pool._pool
+    inner.sources.maker = -1  # another thread is at it, and makes none
+    results: Any = pool.map(abs, range(3))
+    mapping = results.gi_frame.f_locals["mapping"]
+    assert mapping.cut()
+    raised: list[str] = []
+
+    def asks() -> None:
+        try:
+            next(results)
+        except futures.CancelledError:
+            raised.append("cancelled")
+
+    thread = threading.Thread(target=asks, daemon=True)
+    thread.start()
+    wait_until(lambda: mapping.asked is not None)
+    pool.shutdown(wait=False, cancel_futures=True)
+    thread.join(SECONDS_MAX)
+    assert raised == ["cancelled"]
+
+
 def logs_late(seconds: float) -> bytes:
     """A reply that only its waiter or the port's own thread may read: a handler is told of it."""
     rest(seconds)

@@ -285,6 +285,9 @@ class Mapping:
         counting.drop_rest(self)
         if self.tell is not None:
             self.tell(None)
+            return
+        for part in list(self.redo):  # nobody makes calls of them; one may be waited for
+            part._take_back()
 
     # For the thread that asks for results.
 
