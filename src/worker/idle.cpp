@@ -119,12 +119,19 @@ bool is_crowded(engine& e) noexcept {
   return e.workers + larger(waiting, 1u) > e.cores;
 }
 
+// Gives its free slots and edges back.
+void give_up_own(engine& e, participant& self) noexcept {
+  const bool has_edges = e.edges.flush(self.free_edges);
+  if (e.task_slots.flush(self.free_slots) || has_edges) tell_space(e);
+}
+
 // Gives up everything. True: a callback was called, and may have left contexts that go on or wait.
 // Their waits must be armed, too, so the caller begins anew.
 bool settles_with_company(engine& e, participant& self) noexcept {
   const bool owed = owes_ends(self);
   if (owed && self.running != nullptr && tell_tails_aside(e, self)) return true;
-  settle_to_idle(e, self);
+  settle_again(e, self);
+  give_up_own(e, self);
   return owed && has_company(self);
 }
 
@@ -148,8 +155,7 @@ struct nothing_awaited final : awaited {
 
 void settle_to_idle(engine& e, participant& self) noexcept {
   settle(e, self);
-  const bool has_edges = e.edges.flush(self.free_edges);
-  if (e.task_slots.flush(self.free_slots) || has_edges) tell_space(e);
+  give_up_own(e, self);
 }
 
 bool whichever::is_there() noexcept {

@@ -264,8 +264,11 @@ struct alignas(line_pair_bytes) participant {
   std::uint32_t open_joins = 0;      // of bulks that it is submitting, and in none of its tasks
   detail::batch* batches = nullptr;  // theirs, not queued yet
   std::uint32_t failing = no_slot;   // tasks to be failed without running, see fail_unrun()
-  bool is_telling = false;           // an end: its consequences wait until it is told
-  bool queues_late = false;          // the crew must then be told of tasks queued meanwhile
+  // How many ends it had counted when it last told the barrier in this wait; untold: it has not.
+  std::uint64_t told = untold;
+  static constexpr std::uint64_t untold = ~std::uint64_t{0};
+  bool is_telling = false;   // an end: its consequences wait until it is told
+  bool queues_late = false;  // the crew must then be told of tasks queued meanwhile
   std::uint32_t nest = 0;
   // every task starts with the mode of its server, see serve_until()
   std::uint64_t float_mode = 0;

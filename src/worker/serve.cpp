@@ -97,6 +97,7 @@ bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t dead
                  wait_policy how, turn_of_work work) noexcept {
   LEV_DCHECK(self.running == nullptr || self.running->task == no_slot);
   const serving s(self);
+  self.told = participant::untold;
   tell_ends(e, self);  // a callback may wait, and tasks then run in other contexts
   // A waiter that runs nothing meanwhile must not keep the tasks it took before.
   if (how != wait_policy::help) leave(e, self);

@@ -426,6 +426,7 @@ bool wait_in_task(engine& e, participant& self, awaited& what, std::uint64_t dea
   const job* const waits = self.running;
   detail::batch::send_all(self);
   const mode_of_waiter m(self);
+  self.told = participant::untold;
   const bool is_there = self.staying == 0 ? wait_and_give_way(e, self, what, deadline_ns, how)
                                           : wait_on_stack(e, self, what, deadline_ns, how);
   if (self.notice_count != 0) tell_before_wait(e, self);  // the task may take long now

@@ -259,7 +259,13 @@ void tell_ends(engine& e, participant& self) noexcept {
 void settle(engine& e, participant& self) noexcept {
   tell_ends(e, self);
   LEV_DCHECK(self.notice_count == 0 && self.draining == nullptr);
+  self.told = self.counters.completed.read();
   tell_barrier(e);
+}
+
+void settle_again(engine& e, participant& self) noexcept {
+  tell_ends(e, self);
+  if (self.told != self.counters.completed.read()) settle(e, self);
 }
 
 void pass_watch(engine& e, participant& self) noexcept {

@@ -51,6 +51,10 @@ inline bool has_callback(engine& e, std::uint32_t task) noexcept {
 }
 bool has_tail(engine& e, const job& j) noexcept;
 void settle(engine& e, participant& self) noexcept;
+// settle_again() is for the turns of one wait: it tells waiters for quiescence only if something
+// has ended here since. Hosts that sleep for a slot are such waiters, too, and would wake each
+// other for ever.
+void settle_again(engine& e, participant& self) noexcept;
 void give_back_ahead(engine& e, participant& self) noexcept;
 // pass_watch() is for the last spinner: it wakes another worker if there is more work.
 void pass_watch(engine& e, participant& self) noexcept;

@@ -110,6 +110,38 @@ TEST_P(hosts_test, a_ticket_that_comes_back_does_not_wake_all_hosts) {
   g.open();
 }
 
+// All tasks are complete meanwhile, which is what a host that may wait for itself looks at.
+TEST_P(hosts_test, hosts_that_sleep_for_a_ticket_let_each_other_sleep) {
+  if (is_remote()) GTEST_SKIP() << "the ends of tasks wake hosts, too";
+  constexpr int hosts = 8;
+  config c = settings();
+  c.tickets = hosts;
+  c.host_threads = hosts + 1;
+  runtime& r = open(c);
+  counter n = 0;
+  std::vector<ticket> all;
+  for (int i = 0; i < hosts; ++i) all.push_back(r.submit(count_one, ref{&n}));
+  std::vector<std::thread> threads;
+  for (int i = 0; i < hosts; ++i) {
+    threads.emplace_back([&] {
+      ticket t = r.submit(count_one, ref{&n});
+      EXPECT_EQ(wait(t).code, status::ok);
+    });
+  }
+  const int everybody = hosts + static_cast<int>(r.workers());
+  const auto all_sleep = [&] {
+    return sleepers(r, [](const participant&) { return true; }) == everybody;
+  };
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!all_sleep() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  EXPECT_TRUE(all_sleep());
+  const std::uint64_t parks = host_parks(r);
+  for (int i = 0; i < 1'000; ++i) std::this_thread::yield();
+  EXPECT_EQ(host_parks(r), parks);
+  for (ticket& t : all) EXPECT_EQ(wait(t).code, status::ok);
+  for (std::thread& t : threads) t.join();
+}
+
 // Each bulk holds a ticket while it wants others.
 TEST_P(hosts_test, as_many_bulks_as_tickets_end) {
   for (const when_full full : {when_full::help, when_full::wait}) {
