@@ -313,6 +313,38 @@ def test_a_part_that_is_waited_for_when_no_more_calls_are_made() -> None:
     assert raised == ["cancelled"]
 
 
+@pytest.mark.parametrize("how", ["shut down", "cancelled", "terminated"])
+def test_an_iterable_is_being_taken_when_another_thread_ends_the_executor(how: str) -> None:
+    """A second shutdown() lets the first take all; else what is done is given, as always."""
+    pool = ProcessExecutor(1)
+    ends: dict[str, Callable[[], None]] = {
+        "shut down": lambda: pool.shutdown(wait=False),
+        "cancelled": lambda: pool.shutdown(wait=False, cancel_futures=True),
+        "terminated": pool.terminate_workers,
+    }
+    inner: Any = pool._pool
+    other = threading.Thread(target=ends[how])
+    count, late = 30_000, 20_000
+
+    def items() -> Iterator[int]:
+        yield from range(late)
+        wait_until(lambda: not (inner.running or inner.waiting or inner.sources.queue))
+        other.start()
+        other.join(0.2)  # or it waits for this thread
+        yield from range(late, count)
+
+    results = pool.map(abs, items())
+    pool.shutdown()
+    other.join(SECONDS_MAX)
+    assert inner.closed.wait(SECONDS_MAX)
+    if how == "shut down":
+        assert list(results) == list(range(count))
+        return
+    assert [next(results), next(results)] == [0, 1]
+    with pytest.raises(futures.CancelledError):
+        list(results)
+
+
 def logs_late(seconds: float) -> bytes:
     """A reply that only its waiter or the port's own thread may read: a handler is told of it."""
     rest(seconds)

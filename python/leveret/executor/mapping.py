@@ -316,6 +316,8 @@ class Mapping:
     def send_all(self) -> None:
         """Takes the iterable to its end. Another thread may begin to ask for results meanwhile."""
         with self.pulling:
+            if self.is_sent_off:  # by this thread: a signal's handler has come meanwhile
+                return
             self.is_sent_off = True
             try:
                 while not (self.items.is_at_end or self.is_closed):

@@ -158,9 +158,10 @@ class Sources:
         """Takes the iterables to their ends: there will be no other time for it."""
         while True:
             try:
-                mapping = self.unasked.pop()
+                mapping = self.unasked[-1]  # where withdraw() and another shutdown() find it
             except IndexError:  # another thread may have asked for the last one's results
                 return
             if not (mapping.is_asked or mapping.is_closed):
                 with contextlib.suppress(Closed, PoolDown):  # by another thread, or as it broke
                     mapping.send_all()
+            self.note_asked(mapping)
