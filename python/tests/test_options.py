@@ -157,6 +157,24 @@ def test_a_queue_is_not_searched_from_its_begin() -> None:
     assert Urgent.looks < 12 * count
 
 
+def test_a_handler_may_hand_calls_over_while_a_place_is_looked_for() -> None:
+    """It waits for a result, say: the queue is shorter then."""
+    waiting: deque[Any] = deque()
+
+    class First(Urgent):
+        @property
+        def asked(self) -> CallOptions:
+            while len(waiting) > 2:
+                waiting.popleft()
+            return super().asked
+
+    waiting.extend(First(1, number) for number in range(9))
+    place = place_in(waiting, 0)
+    assert place >= 0 and len(waiting) == 2
+    waiting.insert(place, Urgent(0, 9))
+    assert [each.about[1] for each in waiting] == [7, 8, 9]
+
+
 def test_a_call_that_is_queued_when_a_handler_ends_all(
     pool: ProcessExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

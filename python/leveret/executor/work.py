@@ -118,7 +118,11 @@ def place_in(waiting: deque[Work], priority: int) -> int:
     low, high = 0, len(waiting)
     while low < high:
         middle = (low + high) // 2
-        if waiting[middle].asked.priority < priority:
+        try:
+            is_before = waiting[middle].asked.priority < priority
+        except IndexError:  # a signal's handler has handed some over
+            is_before = True
+        if is_before:
             high = middle
         else:
             low = middle + 1
