@@ -290,7 +290,8 @@ def test_a_mapping_that_nobody_has_asked_when_no_more_calls_are_let_in(how: str)
         list(results)
 
 
-def test_a_part_that_is_waited_for_when_no_more_calls_are_made() -> None:
+@pytest.mark.parametrize("how", ["cancelled", "broken"])
+def test_a_part_that_is_waited_for_when_no_more_calls_are_made(how: str) -> None:
     pool = ProcessExecutor(1)
     inner: Any = pool._pool
     inner.sources.maker = -1  # another thread is at it, and makes none
@@ -304,13 +305,17 @@ def test_a_part_that_is_waited_for_when_no_more_calls_are_made() -> None:
             next(results)
         except futures.CancelledError:
             raised.append("cancelled")
+        except BrokenExecutor:
+            raised.append("broken")
 
     thread = threading.Thread(target=asks, daemon=True)
     thread.start()
     wait_until(lambda: mapping.asked is not None)
+    if how == "broken":
+        inner.break_down("a test says so")
     pool.shutdown(wait=False, cancel_futures=True)
     thread.join(SECONDS_MAX)
-    assert raised == ["cancelled"]
+    assert raised == [how]
 
 
 @pytest.mark.parametrize("how", ["shut down", "cancelled", "terminated"])

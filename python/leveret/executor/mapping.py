@@ -373,8 +373,10 @@ class Mapping:
             part.cancel()
         try:
             part.exception(left())
-        except BaseException:
+        except BaseException as error:
             part.cancel()
+            if self.ended is not None and isinstance(error, futures.CancelledError):
+                raise self.ended from None  # what took the part back, a broken executor, say
             raise
         finally:
             self.asked = None  # which has this
