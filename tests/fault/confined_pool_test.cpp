@@ -123,13 +123,21 @@ const auto seize_turn = define("confined_pool.seize_turn", [](std::uint32_t hold
   for (volatile bool goes_on = true; goes_on;) {
   }
 });
+// Or it goes on when another worker waits.
+const auto hide_wish = define("confined_pool.hide_wish", [](std::uint32_t holder) {
+  auto& turn = page_of_pool->berths[worker_index()].serving;
+  while ((turn.load(memory_order_relaxed) & processes::berth<>::wanted) == 0) {
+  }
+  turn.store(holder, memory_order_relaxed);
+});
 const auto nothing = define("confined_pool.nothing", [] {});
 
 TEST_F(confined_pool, a_body_that_gives_the_turn_away_keeps_it_from_nobody_when_it_has_ended) {
   constexpr std::int64_t limit_ns = 20'000'000'000;
   constexpr std::uint32_t nobody = 0x12345, of_the_other = 2, doomed = 1u << 31 | 2;
+  constexpr std::uint32_t wanted_only = processes::berth<>::wanted;
   for (const bool dies : {false, true}) {
-    for (const std::uint32_t holder : {nobody, of_the_other, doomed}) {
+    for (const std::uint32_t holder : {nobody, of_the_other, doomed, wanted_only}) {
       config c;
       c.machine = "processes";
       c.workers = 1;
@@ -144,6 +152,25 @@ TEST_F(confined_pool, a_body_that_gives_the_turn_away_keeps_it_from_nobody_when_
       EXPECT_EQ(other.submit(nothing).wait_outcome(limit_ns).code, status::ok) << holder << dies;
       EXPECT_EQ(hostile.submit(nothing).wait_outcome(limit_ns).code, status::ok) << holder << dies;
     }
+  }
+}
+
+TEST_F(confined_pool, a_body_that_hides_who_waits_keeps_the_turn_from_nobody_when_it_is_over) {
+  constexpr std::int64_t limit_ns = 20'000'000'000;
+  for (const std::uint32_t holder : {0x12345u, 1u, 2u, processes::berth<>::wanted}) {
+    config c;
+    c.machine = "processes";
+    c.workers = 1;
+    c.processes.pool = name_.c_str();
+    c.processes.isolation = isolation::confined;
+    runtime hostile(c), other(c);
+    ticket hides = hostile.submit(hide_wish, holder);
+    status code = status::ok;
+    while (!hides.done() && code == status::ok)  // which may not have begun
+      code = other.submit(nothing).wait_outcome(limit_ns).code;
+    EXPECT_EQ(code, status::ok) << holder;
+    EXPECT_EQ(hides.wait_outcome(limit_ns).code, status::ok) << holder;
+    EXPECT_EQ(hostile.submit(nothing).wait_outcome(limit_ns).code, status::ok) << holder;
   }
 }
 

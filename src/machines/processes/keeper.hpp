@@ -126,6 +126,11 @@ struct alignas(berth_bytes) berth {
   void leave_for(std::uint32_t member) noexcept {
     if (holder() == member + 1) leave();
   }
+  // leave_for_nobody() does so where a body has written that a turn is wanted which nobody has.
+  void leave_for_nobody() noexcept {
+    std::uint32_t now = wanted;
+    serving.compare_exchange_strong(now, 0, memory_order_seq_cst);  // Pairs with try_take()
+  }
 
   // served(), for any process: the member that the worker serves, plus 1; 0: none.
   std::uint32_t served() const noexcept {

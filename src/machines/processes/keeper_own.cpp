@@ -155,6 +155,7 @@ void keeper_process::pass_turn(std::uint32_t worker) noexcept {
   if (page_ == nullptr) return;
   berth<>& place = page_->berths[worker];
   const std::uint32_t holder = place.holder();
+  if (holder == 0) place.leave_for_nobody();
   if (holder != 0 && !has_own(holder - 1, worker)) place.leave_for(holder - 1);
   // Also if it had no turn: it may have been woken to take one, or have left its own and woken
   // nobody yet. The one that is woken instead takes the turn, or says that it wants it.

@@ -237,12 +237,15 @@ void worker_process::run_in_turn(client& c) noexcept {
   if (berth_->is_wanted() && monotonic_ns() - turn_since_ns_ >= turn_ns) end_turn();
 }
 
+// The worker looks at the word now and then: the body of a worker that has the turn may have
+// overwritten it, and with it that this one waits, so that nobody wakes this one.
 void worker_process::wait_for_turn() noexcept {
+  constexpr std::uint64_t look_ns = 100'000'000;
   const std::uint32_t member = current_->number();
   for (bool others_wait = false; !berth_->try_take(member, others_wait);) {
     const std::uint32_t now = berth_->want();
     current_->turn_away();
-    if (now != 0) sleep_while(berth_->serving, now, no_deadline, sleepers::anywhere);
+    if (now != 0) sleep_while(berth_->serving, now, monotonic_ns() + look_ns, sleepers::anywhere);
     others_wait = true;  // the worker that is woken cannot know
   }
   served_ = member + 1;
