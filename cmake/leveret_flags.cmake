@@ -24,3 +24,12 @@ if(LEVERET_SANITIZE)
     target_compile_options(leveret_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror=tsan>)
   endif()
 endif()
+
+# Programs are linked in a third of the time by another linker than the compiler's own.
+if(LEVERET_LINKER)
+  include(CheckLinkerFlag)
+  check_linker_flag(CXX -fuse-ld=${LEVERET_LINKER} leveret_has_linker)
+  if(leveret_has_linker)
+    add_link_options(-fuse-ld=${LEVERET_LINKER})
+  endif()
+endif()
