@@ -68,6 +68,26 @@ def pool() -> Iterator[ProcessExecutor]:
         yield executor
 
 
+@pytest.fixture(autouse=True)
+def preloads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers of a test find NumPy loaded where its module uses it, as in a program of its own.
+
+    It takes as long to load as all else that workers need, and other modules of tests have loaded
+    it here.
+    """
+    from leveret.executor import environment
+
+    chosen = environment.modules
+    if not hasattr(request.module, "np"):
+        monkeypatch.setattr(
+            environment,
+            "modules",
+            lambda given, is_shared: chosen(
+                () if given is None and not is_shared else given, is_shared
+            ),
+        )
+
+
 def rest(seconds: float) -> None:
     """A call that takes its time."""
     select.select([], [], [], seconds)
