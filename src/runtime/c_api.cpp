@@ -330,11 +330,12 @@ lev_status lev_submit_after(lev_runtime* runtime, lev_procedure_id procedure,
 lev_status lev_submit_with(lev_runtime* runtime, lev_procedure_id procedure,
                            const lev_argument* arguments, unsigned count,
                            const lev_task_options* options, lev_ticket* ticket) {
-  if (const lev_status s = check_given(runtime, ticket); s != LEV_OK) return s;
-  if (options == nullptr) return submit(runtime, procedure, arguments, count, nullptr, ticket);
   lev::options o;
-  if (const lev_status read = lev::read_options(*options, &o); read != LEV_OK) return read;
-  return submit(runtime, procedure, arguments, count, &o, ticket);
+  // Before the ticket is set to 0: a chain has the ticket of its last task among those of `after`.
+  const lev_status read = options == nullptr ? LEV_OK : lev::read_options(*options, &o);
+  if (const lev_status s = check_given(runtime, ticket); s != LEV_OK) return s;
+  if (read != LEV_OK) return read;
+  return submit(runtime, procedure, arguments, count, options == nullptr ? nullptr : &o, ticket);
 }
 
 lev_status lev_wait(lev_runtime* runtime, lev_ticket ticket, int64_t timeout_ns,

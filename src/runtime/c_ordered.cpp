@@ -54,6 +54,9 @@ lev_status lev_ordered_open(lev_runtime* runtime, lev_ordered** scope) {
 lev_status lev_ordered_submit(lev_ordered* scope, lev_procedure_id procedure,
                               const lev_argument* arguments, unsigned count,
                               const lev_task_options* options, lev_ticket* ticket) {
+  lev::options o;
+  // Before the ticket is set to 0: a chain has the ticket of its last task among those of `after`.
+  const lev_status read = options == nullptr ? LEV_OK : lev::read_options(*options, &o);
   if (ticket != nullptr) *ticket = 0;
   if (scope == nullptr) {
     return fail(lev::status::bad_argument,
@@ -62,10 +65,7 @@ lev_status lev_ordered_submit(lev_ordered* scope, lev_procedure_id procedure,
   if (const lev_status s = lev::check_arguments("lev_ordered_submit", arguments, count);
       s != LEV_OK)
     return s;
-  lev::options o;
-  if (options != nullptr) {
-    if (const lev_status s = lev::read_options(*options, &o); s != LEV_OK) return s;
-  }
+  if (read != LEV_OK) return read;
   lev::descriptor task;
   task.procedure = procedure;
   task.argument_count = static_cast<std::uint8_t>(count);

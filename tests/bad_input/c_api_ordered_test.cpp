@@ -86,6 +86,10 @@ TEST_F(c_api_ordered, tasks_that_are_refused) {
   const lev_ticket odd[40] = {0xfffffffffff};
   options.after = odd;
   expect_refused(submit(&argument_, 1, &options), LEV_BAD_TICKET, "after()");
+  ticket_ = odd[0];  // a chain may keep the ticket of its last task in one place
+  options.after = &ticket_;
+  expect_refused(submit(&argument_, 1, &options), LEV_BAD_TICKET, "after()");
+  options.after = odd;
   options.after_count = 40;
   expect_refused(submit(&argument_, 1, &options), LEV_TOO_BIG, "32");
   options = {};

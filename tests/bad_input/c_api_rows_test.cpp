@@ -153,6 +153,10 @@ TEST_F(c_api, tasks_that_are_refused) {
   const lev_ticket odd[] = {0xfffffffffff};
   expect_refused(lev_submit_after(runtime_, procedure_, &a, 1, odd, 1, &t), LEV_BAD_TICKET,
                  "after()");
+  lev_ticket last = odd[0];  // a chain may keep the ticket of its last task in one place
+  expect_refused(lev_submit_after(runtime_, procedure_, &a, 1, &last, 1, &last), LEV_BAD_TICKET,
+                 "after()");
+  EXPECT_EQ(last, 0u);
   a.what = LEV_IN;
   expect_refused(lev_submit(runtime_, procedure_, &a, 1, &t), LEV_BAD_ARGUMENT, "argument 0");
   EXPECT_EQ(t, 0u);
