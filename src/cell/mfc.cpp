@@ -55,7 +55,16 @@ void mfc::begin_what_may() {
     if (!commands_[i].has_started && may_begin(i)) begin(commands_[i]);
 }
 
-// The data of a get is unknown until it has ended.
+// The data of a get is unknown until it has ended; but what it reads stays what it is, also where
+// that is in the same store.
+void mfc::hide_target(const command& c, ls_t ls, ea_t ea, std::uint32_t bytes) {
+  machine_parts& m = home_;
+  if (!m.opts.poison || !c.is_get()) return;
+  const ea_t to = stores_begin + spe_index_ * store_span + ls;
+  if (to < ea + bytes && ea < to + bytes) return;
+  std::memset(m.store_of(spe_index_, ls), poison, bytes);
+}
+
 void mfc::begin(command& c) {
   machine_parts& m = home_;
   c.has_started = true;
@@ -66,7 +75,7 @@ void mfc::begin(command& c) {
   }
   if (!c.is_list()) {
     const bus_target there = m.target_of(c.ea);
-    if (m.opts.poison && c.is_get()) std::memset(m.store_of(spe_index_, c.ls), poison, c.bytes);
+    hide_target(c, c.ls, c.ea, c.bytes);
     m.loop.post(m.wires.transfer(spe_index_, c.is_get(), c.ls, c.ea, c.bytes, there, m.loop.now()),
                 *this, c.number);
     return;
@@ -81,7 +90,7 @@ void mfc::begin(command& c) {
     const ea_t ea = (c.ea & ~ea_t{0xffffffff}) | e.low;
     m.check_list_element(spe_index_, c.is, number++, ls, ea, e.bytes);
     at += m.clock.time_of(m.numbers.cycles(fact::list_element));
-    if (m.opts.poison && c.is_get()) std::memset(m.store_of(spe_index_, ls), poison, e.bytes);
+    hide_target(c, ls, ea, e.bytes);
     end = std::max(end,
                    m.wires.transfer(spe_index_, c.is_get(), ls, ea, e.bytes, m.target_of(ea), at));
     ls = (ls + e.bytes + 15) & ~ls_t{15};

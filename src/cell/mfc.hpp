@@ -43,6 +43,7 @@ class mfc final : public virt::target {
   bool may_begin(std::size_t index) const;
   void begin_what_may();
   void begin(command& c);
+  void hide_target(const command& c, ls_t ls, ea_t ea, std::uint32_t bytes);
   void move(const command& c);
   void move_one(const command& c, ls_t ls, ea_t ea, std::uint32_t bytes);
 

@@ -271,6 +271,9 @@ TEST(cell_transfer, a_store_is_moved_within_itself) {
     s.put(all.ls, cell.store_ea(0, all.ls + 16), 512, 0);
     s.wait_all(1);
     for (int i = 16; i < 528; ++i) EXPECT_EQ(all[i], i / 16 - 1) << i;
+    s.get(all.ls, cell.store_ea(0, all.ls + 16), 512, 0);
+    s.wait_all(1);
+    for (int i = 0; i < 512; ++i) EXPECT_EQ(all[i], i / 16) << i;
   });
   EXPECT_TRUE(found.is_legal) << found.text;
 }
