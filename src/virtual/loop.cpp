@@ -77,6 +77,7 @@ actor& loop::start(std::string name, std::function<void()> body) {
 void loop::run() {
   LEV_ASSERT(current_ == nullptr);
   begun_fs_ = now_fs_;
+  empty_polls_ = 0;
   over_fs_ = later(now_fs_, options_.time_max);
   late_fs_ = std::min(over_fs_, later(now_fs_, options_.progress_max));
   main_.stand_for_caller();
@@ -181,7 +182,7 @@ void loop::pass(virtual_time d, unsigned is_work) {
   // A step behind the end of the clock is late, whatever time_max.
   const std::int64_t left = behind_end.count() - now_fs_;
   const std::int64_t at = now_fs_ + std::clamp<std::int64_t>(d.count(), 0, left);
-  if (is_work == 0 && at == now_fs_) count_empty_poll();
+  if (is_work == 0 && at == now_fs_ && !is_over_) count_empty_poll();
   if (refuse_if_over()) return;
   // No event comes before that: no need to go through the heap.
   if ((heap_.is_empty() || heap_.first_at_fs() > at) && !is_late(at)) {

@@ -133,6 +133,18 @@ TEST(virtual_loop, polls_that_take_no_time_are_told_of) {
   EXPECT_NE(text.find("after 10 ns"), std::string::npos) << text;
 }
 
+TEST(virtual_loop, each_run_counts_its_own_polls_that_take_no_time) {
+  loop_options o;
+  o.polls_max = 1000;
+  loop l(o);
+  for (int run = 0; run < 3; ++run) {
+    l.start("poller", [&] {
+      for (int i = 0; i < 600; ++i) l.poll(0ns);
+    });
+    EXPECT_EQ(stuck_text(l), "it ended") << "run " << run;
+  }
+}
+
 // The text is the loop's own when the run ends.
 TEST(virtual_loop, what_an_actor_is_doing_is_kept) {
   loop l;
