@@ -31,8 +31,6 @@
 
 #include <leveret/runtime.hpp>
 
-#include <memory>
-
 namespace lev {
 
 class ordered {
@@ -84,7 +82,7 @@ class ordered {
 
  private:
   struct state;
-  std::unique_ptr<state> state_;
+  state* state_;  // stays where exit() leaves the scope as it is: others still call it
 };
 
 }  // namespace lev

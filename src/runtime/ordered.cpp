@@ -191,10 +191,10 @@ std::uint64_t ordered::state::submit(const descriptor& task, const options* o) {
   return id;
 }
 
-ordered::ordered(runtime& home) : state_(std::make_unique<state>(*home.state())) {}
+ordered::ordered(runtime& home) : state_(new state(*home.state())) {}
 
 ordered::~ordered() {
-  if (!state_->finish()) static_cast<void>(state_.release());  // others still use it
+  if (state_->finish()) delete state_;
 }
 
 std::uint64_t ordered::submit_id(const descriptor& task, const options* o) {

@@ -7,6 +7,7 @@
 #include <leveret/leveret.h>
 
 #include <cstring>
+#include <memory>
 #include <string>
 
 namespace lev::exercise {

@@ -7,7 +7,8 @@
 //          thread that is not the host, which waits for tasks then; other_idle: one, while the
 //          host does nothing; filter, dice, cost (on sim) and death (on processes): what Leveret
 //          calls in the middle of its own work; scope, scope_idle: the body of an ordered task of a
-//          static scope, while the host waits for it and while it does not
+//          static scope, while the host waits for it and while it does not; scope_busy: a body
+//          beside a static scope that the host uses on and on, also when that was destroyed
 #include <leveret/leveret.hpp>
 
 #include <unistd.h>
@@ -86,6 +87,26 @@ void open_and_close_many(const char* machine) {
   for (;;) pause();
 }
 
+// The program's last moments are long enough for the host to come back to the scope.
+struct slow_end {
+  std::atomic<int> calls{0};
+  ~slow_end() {
+    for (const int before = calls; calls < before + 100;) std::this_thread::yield();
+  }
+};
+
+[[noreturn]] void exit_beside_scope(lev::runtime& r) {
+  static slow_end end;
+  static lev::ordered scope(r);
+  scope.submit(stays);
+  scope.wait();
+  r.post(ends, code);
+  for (;; ++end.calls) {
+    scope.submit(stays);
+    (void)scope.wait_outcome(0);
+  }
+}
+
 void exit_in_hook(lev::runtime& r, const std::string& place) {
   const lev::filter ends_all{[](lev::waiting_task*, std::size_t, void*) { std::exit(code); },
                              nullptr};
@@ -123,6 +144,7 @@ int main(int count, char** arguments) {
   }
   exit_in_hook(r, place);
   if (place == "scope" || place == "scope_idle") exit_in_scope(r, place == "scope_idle");
+  if (place == "scope_busy") exit_beside_scope(r);
   if (place == "other" || place == "other_idle") exit_by_another(r, place == "other_idle");
   return 98;
 }
