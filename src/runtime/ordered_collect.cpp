@@ -200,7 +200,9 @@ bool ordered::state::is_in_own_task() const noexcept {
     if (one->task == no_slot) continue;
     const std::uint32_t task = whole_of(c.task_slots.at(one->task), one->task);
     for (const member& m : members) {
-      if (m.ticket != 0 && detail::ticket_task(m.ticket) == task) return true;
+      // The program may have used up the ticket; its slot is another task's then.
+      if (m.ticket != 0 && detail::ticket_task(m.ticket) == task && status_of(m) == status::pending)
+        return true;
     }
   }
   return false;
