@@ -194,7 +194,7 @@ std::size_t ordered::state::give_back() noexcept {
 
 // Whether the caller is in a task of the scope, or in a piece of one, which waits for it then.
 bool ordered::state::is_in_own_task() const noexcept {
-  const participant* const self = detail::here(c);
+  const participant* const self = under_way == 0 ? nullptr : detail::here(c);
   for (const job* one = self == nullptr ? nullptr : self->running; one != nullptr;
        one = one->below) {
     if (one->task == no_slot) continue;
