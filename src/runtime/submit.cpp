@@ -20,6 +20,7 @@
 #include "worker/batch.hpp"
 #include "worker/contexts.hpp"
 #include "worker/serve.hpp"
+#include "worker/worker.hpp"
 
 #include <utility>
 

@@ -18,9 +18,6 @@ bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t dead
 // none.
 bool help(engine& e, participant& self) noexcept;
 
-// help_itself() does the same with a task of the caller's that is in no queue.
-void help_itself(engine& e, participant& self, std::uint32_t task) noexcept;
-
 // leave() is for a host that goes back to its own program after help(), or after completing tasks:
 // tasks that it has taken go back, ends of its tasks are told. No effect inside a task.
 void leave(engine& e, participant& self) noexcept;

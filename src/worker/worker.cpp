@@ -12,7 +12,6 @@
 #include "worker/execute.hpp"
 #include "worker/idle.hpp"
 #include "worker/polling.hpp"
-#include "worker/serve.hpp"
 #include "worker/serving.hpp"
 #include "worker/stage.hpp"
 #include "worker/strips.hpp"

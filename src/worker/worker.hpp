@@ -7,6 +7,10 @@
 
 namespace lev {
 
+// help_itself() runs a task of the calling host that is in no queue, in the middle of something
+// else.
+void help_itself(engine& e, participant& self, std::uint32_t task) noexcept;
+
 // run_one() takes one task to its end, on a participant that serves and has no task below.
 bool run_one(engine& e, participant& self) noexcept;
 // run_staged() is that for the oldest task staged here, and takes no more: for one that leaves.

@@ -375,7 +375,7 @@ TEST_F(confined_memory, an_element_at_fault_behind_such_parts_is_found) {
   close_and_check(r);
 }
 
-unsigned halve(const descriptor& whole, descriptor* pieces, unsigned) {
+unsigned cut_in_two(const descriptor& whole, descriptor* pieces, unsigned) {
   const std::uint64_t half = whole.arguments[0].row_bytes / 2 / sizeof(int) * sizeof(int);
   for (unsigned i = 0; i < 2; ++i) pieces[i] = whole;
   pieces[0].arguments[0].row_bytes = half;
@@ -388,7 +388,7 @@ const auto add_by_hook_procedure = define(
     [](inout<int> x) {
       for (int& element : x) ++element;
     },
-    halve);
+    cut_in_two);
 
 // The pieces of a hook are in no order that Leveret knows.
 TEST_F(confined_memory, a_hook_without_tickets_is_told) {

@@ -130,7 +130,7 @@ const auto hide_wish = define("confined_pool.hide_wish", [](std::uint32_t holder
   }
   turn.store(holder, memory_order_relaxed);
 });
-const auto nothing = define("confined_pool.nothing", [] {});
+const auto no_work = define("confined_pool.nothing", [] {});
 
 TEST_F(confined_pool, a_body_that_gives_the_turn_away_keeps_it_from_nobody_when_it_has_ended) {
   constexpr std::int64_t limit_ns = 20'000'000'000;
@@ -145,12 +145,12 @@ TEST_F(confined_pool, a_body_that_gives_the_turn_away_keeps_it_from_nobody_when_
       c.processes.isolation = isolation::confined;
       c.processes.max_attempts = 1;
       runtime hostile(c), other(c);
-      EXPECT_EQ(other.submit(nothing).wait_outcome(limit_ns).code, status::ok);
+      EXPECT_EQ(other.submit(no_work).wait_outcome(limit_ns).code, status::ok);
       const options limited = options().task_ns_max(10'000'000);
       ticket t = hostile.submit(limited, seize_turn, holder, dies);
       EXPECT_EQ(t.wait_outcome(limit_ns).code, dies ? status::poison : status::overran);
-      EXPECT_EQ(other.submit(nothing).wait_outcome(limit_ns).code, status::ok) << holder << dies;
-      EXPECT_EQ(hostile.submit(nothing).wait_outcome(limit_ns).code, status::ok) << holder << dies;
+      EXPECT_EQ(other.submit(no_work).wait_outcome(limit_ns).code, status::ok) << holder << dies;
+      EXPECT_EQ(hostile.submit(no_work).wait_outcome(limit_ns).code, status::ok) << holder << dies;
     }
   }
 }
@@ -167,10 +167,10 @@ TEST_F(confined_pool, a_body_that_hides_who_waits_keeps_the_turn_from_nobody_whe
     ticket hides = hostile.submit(hide_wish, holder);
     status code = status::ok;
     while (!hides.done() && code == status::ok)  // which may not have begun
-      code = other.submit(nothing).wait_outcome(limit_ns).code;
+      code = other.submit(no_work).wait_outcome(limit_ns).code;
     EXPECT_EQ(code, status::ok) << holder;
     EXPECT_EQ(hides.wait_outcome(limit_ns).code, status::ok) << holder;
-    EXPECT_EQ(hostile.submit(nothing).wait_outcome(limit_ns).code, status::ok) << holder;
+    EXPECT_EQ(hostile.submit(no_work).wait_outcome(limit_ns).code, status::ok) << holder;
   }
 }
 
