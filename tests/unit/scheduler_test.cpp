@@ -25,7 +25,7 @@ struct line_fixture {
         tasks(new waiting_task[2 * queued]) {
     index_ring<>::cell* const others = cells.get() + count;
     pool.open({slots.get(), tails.get(), extras.get(), cells.get(), others, others + kept},
-              {count, kept, kept});
+              {count, kept, kept, 0});
     index_ring<>::cell* const queues = others + 2 * kept;
     line.open(&pool, {queues, queues + queued, tasks.get(), tasks.get() + queued, queued, 1}, {});
     const filter chain[] = {filters::fifo()};
