@@ -101,12 +101,12 @@ class slot_pool {
     LEV_DCHECK_LOOK(at(index).state.is_free());
     return index;
   }
-  // try_take_own() is for host number `host`. no_slot: the task that it ran last has pieces that
-  // are not over.
+  // try_take_own() is for host number `host`. no_slot: a task has the slot, and the caller is in
+  // its body or its end. (Such a task is plain, and has no pieces.)
   std::uint32_t try_take_own(std::uint32_t host) noexcept {
     const std::uint32_t index = first_own_ + host;
     LEV_DCHECK(index < count_);
-    // Pairs with give_kept(): the completer of the last piece has done with the slot.
+    // Pairs with give_kept(): the completer has done with the slot.
     if (extras_[index].is_taken.load(memory_order_acquire) != 0) return no_slot;
     LEV_DCHECK_LOOK(at(index).state.is_free());
     extras_[index].is_taken.store(1, memory_order_relaxed);

@@ -88,6 +88,24 @@ TEST_P(slot_pool_test, spare_and_last_slots_stay_apart) {
   EXPECT_EQ(f.pool.free_count() + cache.count(), 64u + f.kept);
 }
 
+TEST_P(slot_pool_test, an_own_slot_is_one_hosts_and_held_by_one_task) {
+  pool_fixture f(64);
+  index_cache cache;
+  cache.limit = GetParam();
+  std::set<std::uint32_t> own;
+  for (std::uint32_t host = 0; host < f.own; ++host) {
+    const std::uint32_t s = f.pool.try_take_own(host);
+    EXPECT_TRUE(own.insert(s).second);
+    EXPECT_EQ(f.pool.try_take_own(host), no_slot);
+    EXPECT_FALSE(f.pool.give(cache, s));  // nobody waits for it
+    EXPECT_EQ(f.pool.try_take_own(host), s);
+  }
+  EXPECT_EQ(*own.begin(), f.pool.listed_count());
+  EXPECT_EQ(*own.rbegin() + 1, f.pool.count());
+  EXPECT_EQ(cache.count(), 0u);
+  EXPECT_EQ(f.pool.free_count(), 64u + f.kept);
+}
+
 INSTANTIATE_TEST_SUITE_P(cache_limits, slot_pool_test, testing::Values(0u, 1u, 2u, 5u, 32u));
 
 struct edges_fixture {
