@@ -59,7 +59,8 @@ void write_task(slot_pool& slots, std::uint32_t task, const descriptor& d) noexc
 }
 
 void scheduler::open(slot_pool* slots, const storage& s, const scheduler_limits& limits) noexcept {
-  LEV_ASSERT(limits.takers != 0 && s.count >= slots->count());  // a cell for every slot
+  // A cell for every slot, but for the hosts' own: tasks in these are in no queue.
+  LEV_ASSERT(limits.takers != 0 && s.count >= slots->listed_count());
   slots_ = slots;
   limits_ = limits;
   prefilter_.open(s.prefilter, s.count);

@@ -142,6 +142,22 @@ TEST_P(hosts_test, hosts_that_sleep_for_a_ticket_let_each_other_sleep) {
   for (std::thread& t : threads) t.join();
 }
 
+// Each host has a slot of its own, which needs no place in a queue.
+TEST_P(hosts_test, there_may_be_many_more_hosts_than_tickets) {
+  config c = settings();
+  c.workers = 1;
+  c.tickets = 8;
+  c.wait = wait_policy::park;
+  for (const unsigned hosts : {40u, 200u, 1000u}) {
+    c.host_threads = hosts;
+    counter n = 0;
+    runtime r(c);
+    for (int i = 0; i < 100; ++i) r.post(count_one, ref{&n});
+    EXPECT_EQ(r.wait_for_completion(wait_limit_ns()).code, status::ok);
+    EXPECT_EQ(n, 100);
+  }
+}
+
 // Each bulk holds a ticket while it wants others.
 TEST_P(hosts_test, as_many_bulks_as_tickets_end) {
   for (const when_full full : {when_full::help, when_full::wait}) {

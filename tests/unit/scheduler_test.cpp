@@ -14,18 +14,19 @@ namespace {
 struct line_fixture {
   static constexpr std::uint32_t count = 64;
   static constexpr std::uint32_t ready = 2;
-  static constexpr std::uint32_t kept = 2;  // slots of each other kind
-  static constexpr std::uint32_t all = count + 2 * kept;
-  static constexpr std::uint32_t queued = 2 * count;  // cells for all, a power of two
+  static constexpr std::uint32_t kept = 2;         // slots of each other kind
+  static constexpr std::uint32_t own = 2 * count;  // their tasks are in no queue
+  static constexpr std::uint32_t all = count + 2 * kept + own;
+  static constexpr std::uint32_t queued = 2 * count;  // cells for all others, a power of two
   line_fixture()
       : slots(new slot[all]),
         tails(new slot_tail[all]),
         extras(new slot_extra[all]),
-        cells(new index_ring<>::cell[all + 2 * queued]),
+        cells(new index_ring<>::cell[count + 2 * kept + 2 * queued]),
         tasks(new waiting_task[2 * queued]) {
     index_ring<>::cell* const others = cells.get() + count;
     pool.open({slots.get(), tails.get(), extras.get(), cells.get(), others, others + kept},
-              {count, kept, kept, 0});
+              {count, kept, kept, own});
     index_ring<>::cell* const queues = others + 2 * kept;
     line.open(&pool, {queues, queues + queued, tasks.get(), tasks.get() + queued, queued, 1}, {});
     const filter chain[] = {filters::fifo()};
