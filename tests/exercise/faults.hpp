@@ -49,7 +49,7 @@ constexpr planted_fault planted_faults[] = {
     {"columns: each task gets the first row", place::threads, 30, "each task runs once"},
     {"made: in the place of one that has not run", place::threads, 30, "each task runs once"},
     {"end: nobody is asked who waits for it", place::processes, 60, "waits that can end do"},
-    {"callback: a letter waits behind it", place::threads, 60,
+    {"callback: a letter waits behind it", place::threads, 180,
      "no task waits behind another while a worker idles"},
     {"callback: the task behind it is in hand", place::sim, 60, "waits that can end do", 31'500},
     {"loop: it returns before its pieces", place::sim, 30, "parallel_for waits for its pieces"},
