@@ -55,7 +55,7 @@ inline void wake_wanting(engine& e, std::uint32_t want) noexcept {
 // were woken, all but one would fall asleep again: 64 hosts that submitted through 64 tickets took
 // 150 us for a task of nothing. A participant that was woken calls this itself while there is a
 // slot, before it takes one.
-inline void wake_for_slot(engine& e) noexcept {
+[[gnu::cold, gnu::noinline]] inline void wake_for_slot(engine& e) noexcept {
   const std::uint32_t used = e.people_used.load(memory_order_relaxed);
   const std::uint32_t first = e.next_for_slot.load(memory_order_relaxed);
   for (std::uint32_t n = 0; n < used; ++n) {
