@@ -210,7 +210,8 @@ class Mapping:
         if part.is_chunk:
             self.part_with(part, 0)
             at_once(partial(self.redo.remove, part))
-            part.set_result(([], {}, {}))
+            if part.set_running_or_notify_cancel():  # withdraw() may have taken it back
+                part.set_result(([], {}, {}))
             return
         item = part.items[0]
         say_of_call(error, call_name(self.fn, item, {}), item, {})
