@@ -431,3 +431,23 @@ def test_what_a_chunk_leaves_over_is_called_whoever_reads_its_reply(handler: Wai
         handler.may_go.set()
         reader.join(SECONDS_MAX)
         assert found == [b"x"] * 3
+
+
+class Cancelling:
+    """Cancels all calls of an executor while it is pickled, and cannot be pickled."""
+
+    def __init__(self, executor: ProcessExecutor) -> None:
+        self.executor = executor
+
+    def __reduce__(self) -> str:
+        self.executor.shutdown(wait=False, cancel_futures=True)
+        raise TypeError("not to be pickled")
+
+
+@needs_processes
+@pytest.mark.parametrize("chunksize", [4, 1])
+def test_a_part_may_be_taken_back_while_its_call_is_made(chunksize: int) -> None:
+    with ProcessExecutor(1) as executor:
+        results = executor.map(id, [Cancelling(executor)] * 4, chunksize=chunksize)
+        with pytest.raises(futures.CancelledError):
+            next(results)

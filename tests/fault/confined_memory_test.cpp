@@ -375,21 +375,6 @@ TEST_F(confined_memory, an_element_at_fault_behind_such_parts_is_found) {
   close_and_check(r);
 }
 
-unsigned cut_in_two(const descriptor& whole, descriptor* pieces, unsigned) {
-  const std::uint64_t half = whole.arguments[0].row_bytes / 2 / sizeof(int) * sizeof(int);
-  for (unsigned i = 0; i < 2; ++i) pieces[i] = whole;
-  pieces[0].arguments[0].row_bytes = half;
-  pieces[1].arguments[0].address += half;
-  pieces[1].arguments[0].row_bytes -= half;
-  return 2;
-}
-const auto add_by_hook_procedure = define(
-    "fault.add_by_hook",
-    [](inout<int> x) {
-      for (int& element : x) ++element;
-    },
-    cut_in_two);
-
 // The pieces of a hook are in no order that Leveret knows.
 TEST_F(confined_memory, a_hook_without_tickets_is_told) {
   config c = settings();

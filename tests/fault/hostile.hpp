@@ -38,6 +38,22 @@ inline config settings_at(isolation level, int workers = 1) {
 inline const auto add_procedure = define(
     "fault.add", [](std::int64_t a, std::int64_t b, result<std::int64_t> sum) { sum = a + b; });
 
+// The pieces of its hook are in no order that Leveret knows.
+inline unsigned cut_in_two(const descriptor& whole, descriptor* pieces, unsigned) {
+  const std::uint64_t half = whole.arguments[0].row_bytes / 2 / sizeof(int) * sizeof(int);
+  for (unsigned i = 0; i < 2; ++i) pieces[i] = whole;
+  pieces[0].arguments[0].row_bytes = half;
+  pieces[1].arguments[0].address += half;
+  pieces[1].arguments[0].row_bytes -= half;
+  return 2;
+}
+inline const auto add_by_hook_procedure = define(
+    "fault.add_by_hook",
+    [](inout<int> x) {
+      for (int& element : x) ++element;
+    },
+    cut_in_two);
+
 inline const auto die_procedure = define("fault.die_at_once", [] { raise(SIGKILL); });
 
 inline bool is_usable(runtime& r) {

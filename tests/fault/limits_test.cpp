@@ -224,21 +224,6 @@ TEST(limits, a_task_without_memory_for_its_data_is_told) {
   }
 }
 
-unsigned halve(const descriptor& whole, descriptor* pieces, unsigned) {
-  const std::uint64_t half = whole.arguments[0].row_bytes / 2 / sizeof(int) * sizeof(int);
-  for (unsigned i = 0; i < 2; ++i) pieces[i] = whole;
-  pieces[0].arguments[0].row_bytes = half;
-  pieces[1].arguments[0].address += half;
-  pieces[1].arguments[0].row_bytes -= half;
-  return 2;
-}
-const auto add_one_by_hook = define(
-    "limits.add_one_by_hook",
-    [](inout<int> x) {
-      for (int& element : x) ++element;
-    },
-    halve);
-
 // No ticket is free for its pieces, so it gets shared memory for all that its worker's store cannot
 // hold; and there is none for a while.
 TEST(limits, a_task_without_shared_memory_for_its_data_is_told) {
@@ -250,12 +235,12 @@ TEST(limits, a_task_without_shared_memory_for_its_data_is_told) {
   std::vector<int> x(100'000, 5);
   {
     const lowered space(RLIMIT_FSIZE, 0);
-    const outcome o = r.submit(add_one_by_hook, x).wait_outcome(wait_limit_ns);
+    const outcome o = r.submit(add_by_hook_procedure, x).wait_outcome(wait_limit_ns);
     EXPECT_EQ(o.code, status::out_of_memory);
     EXPECT_NE(text_of(o).find("ulimit -f"), std::string::npos) << text_of(o);
   }
   EXPECT_EQ(x, std::vector<int>(100'000, 5));
-  EXPECT_EQ(r.submit(add_one_by_hook, x).wait_outcome(wait_limit_ns).code, status::ok);
+  EXPECT_EQ(r.submit(add_by_hook_procedure, x).wait_outcome(wait_limit_ns).code, status::ok);
   EXPECT_EQ(x, std::vector<int>(100'000, 6));
   EXPECT_EQ(r.count().deaths, 0u);
   close_and_check(r);
