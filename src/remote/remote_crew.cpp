@@ -69,8 +69,8 @@ bool remote_crew::open() {
   }
   shares_workers = settings().pool != nullptr;
   // No participant spins, and the service always counts as a sleeper: so every ring reaches it.
-  e.bell.start_spinning();
-  e.bell.start_sleeping(e.workers);
+  e.doorbell.start_spinning();
+  e.doorbell.start_sleeping(e.workers);
   return true;
 }
 

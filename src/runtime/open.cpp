@@ -231,7 +231,7 @@ void open_people(runtime_state& c) {
     c.flags[i] = &p.asleep;
   }
   c.people_used.store(c.first_host, memory_order_relaxed);
-  c.bell.open(c.flags.get(), c.people_count);
+  c.doorbell.open(c.flags.get(), c.people_count);
   c.hosts_by_core.open(c.people_count - c.first_host);
 }
 

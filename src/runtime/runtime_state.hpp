@@ -28,7 +28,7 @@ struct runtime_state : engine {
   std::unique_ptr<waiting_task[]> waiting;      // reorder buffer and its backup
   std::unique_ptr<dependant[]> nodes;
   std::unique_ptr<participant[]> participants;
-  std::unique_ptr<doorbell<>::flag*[]> flags;
+  std::unique_ptr<lev::doorbell<>::flag*[]> flags;
   std::unique_ptr<data_hint[]> hints;
   std::unique_ptr<job[]> frames;
   std::unique_ptr<kept_event[]> events;

@@ -34,7 +34,7 @@ namespace {
   if (!worker.mail.try_lease(self.index + 1)) return false;
   // Pairs with the worker's turn to other work, and with its going to sleep. Sequentially
   // consistent: comes after the lease.
-  if (c.bell.sleeps(worker.index) || worker.is_polling.load(memory_order_seq_cst) == 0) {
+  if (c.doorbell.sleeps(worker.index) || worker.is_polling.load(memory_order_seq_cst) == 0) {
     worker.mail.retract();
     return false;
   }
@@ -170,7 +170,7 @@ constexpr std::uint32_t at_once_max = 32;
   if (!may_run) return 0;
   std::uint32_t left = std::exchange(self.posts_at_once, 0);
   // An idle worker could have the task, but only if there is a ticket for it.
-  if (left != 0 && c.bell.someone_idle()) left = 0;
+  if (left != 0 && c.doorbell.someone_idle()) left = 0;
   const bool is_ahead = left != 0 || c.task_slots.looks_exhausted();
   if (!is_ahead) return 0;
   const std::uint32_t task = c.task_slots.try_take_own(self.index - c.first_host);

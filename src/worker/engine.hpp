@@ -64,7 +64,7 @@ struct engine {
   dependants edges;
   mutex_table mutexes;
   item_costs costs;
-  doorbell<> bell;
+  lev::doorbell<> doorbell;
   core_lists hosts_by_core;
   participant* people = nullptr;
   lev::crew* crew = nullptr;

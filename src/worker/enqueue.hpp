@@ -60,10 +60,10 @@ inline bool push_all_own(engine& e, participant& self, const std::uint32_t* task
     for (std::uint32_t i = 0; i < count; ++i)
       note_hint(e, tasks[count - 1 - i], self.hints[(bottom + i) & (hint_count - 1)]);
   }
-  const bool heard = e.bell.someone_sleeps();
+  const bool heard = e.doorbell.someone_sleeps();
   if (!self.box.try_push_all(tasks, count, heard || !e.has_heavy_fence)) return false;
   // A worker fell asleep meanwhile: the push must be visible before the look at the doorbell.
-  if (!heard && e.bell.someone_sleeps()) self.box.confirm();
+  if (!heard && e.doorbell.someone_sleeps()) self.box.confirm();
   return true;
 }
 inline bool push_own(engine& e, participant& self, std::uint32_t task) noexcept {
@@ -140,8 +140,8 @@ inline void share_out(engine& e, participant& self, std::uint32_t task) noexcept
   const std::uint32_t made = p.made;
   e.pieces_ready.store(made, memory_order_relaxed);
   while (!self.ready.home->try_push_all(p.slots, made)) real_env::pause();
-  for (std::uint64_t i = smaller<std::uint64_t>(wakes, made - 1); i > 1 && e.bell.someone_sleeps();
-       --i)
+  for (std::uint64_t i = smaller<std::uint64_t>(wakes, made - 1);
+       i > 1 && e.doorbell.someone_sleeps(); --i)
     e.crew->queued(self);
 }
 

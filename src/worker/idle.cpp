@@ -34,9 +34,9 @@ void serve_letter(engine& e, participant& self) noexcept {
   LEV_DCHECK(self.is_worker && self.running == nullptr);
   const std::uint32_t outside = self.doing.load(memory_order_relaxed);
   self.doing.store(activity::serves, memory_order_relaxed);
-  self.hands_over = e.bell.stop_spinning();
+  self.hands_over = e.doorbell.stop_spinning();
   run_one(e, self);
-  e.bell.start_spinning();
+  e.doorbell.start_spinning();
   self.doing.store(outside, memory_order_relaxed);
 }
 
@@ -101,11 +101,11 @@ void park_without_letters(engine& e, participant& self, std::uint64_t deadline_n
 
 void sleep(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
            bool helps) noexcept {
-  if (helps) e.bell.start_sleeping(self.index);
+  if (helps) e.doorbell.start_sleeping(self.index);
   if (what.arm() && !what.is_there() && (!helps || looks_idle(e, self)))
     park_without_letters(e, self, deadline_ns);
   what.disarm();
-  if (helps) e.bell.stop_sleeping(self.index);
+  if (helps) e.doorbell.stop_sleeping(self.index);
 }
 
 // Whether more threads could run than there are cores: a poller takes the core from a thread that
@@ -204,7 +204,7 @@ void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns
   const bool helps = how == wait_policy::help;
   self.hands_over = false;
   if (helps) {
-    e.bell.start_spinning();
+    e.doorbell.start_spinning();
     const bool takes_letters = self.is_worker && self.running == nullptr;
     if (takes_letters && self.is_polling.load(memory_order_relaxed) == 0)
       self.is_polling.store(1, memory_order_relaxed);
@@ -213,7 +213,7 @@ void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns
   const std::uint64_t spin_end_ns =
       sleeps ? smaller(e.machine->now_ns() + spin_ns, deadline_ns) : deadline_ns;
   if (!spin(e, self, what, helps, spin_end_ns) && sleeps) sleep(e, self, what, deadline_ns, helps);
-  if (helps) self.hands_over = e.bell.stop_spinning();
+  if (helps) self.hands_over = e.doorbell.stop_spinning();
 }
 
 void idle_on_stack(engine& e, participant& self, awaited& what,

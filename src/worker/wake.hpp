@@ -40,7 +40,7 @@ inline void wake_one_waiter(engine& e, std::uint32_t who) noexcept {
 
 // wake_worker() makes sure that a worker looks for work; call it after a task was queued.
 inline void wake_worker(engine& e, participant& self) noexcept {
-  if (e.bell.someone_needed()) e.crew->queued(self);
+  if (e.doorbell.someone_needed()) e.crew->queued(self);
 }
 
 // wake_wanting() wakes every participant that sleeps for `want`.
@@ -79,8 +79,8 @@ inline bool has_backlog(const engine& e) noexcept {
 
 // Wakes a participant that looks for work, and has found no slot for a task of the backlog.
 [[gnu::cold, gnu::noinline]] inline void wake_for_backlog(engine& e) noexcept {
-  if (!e.bell.someone_needed()) return;
-  const std::uint32_t who = e.bell.wake_one(0);
+  if (!e.doorbell.someone_needed()) return;
+  const std::uint32_t who = e.doorbell.wake_one(0);
   if (who != no_one) unpark(e, who);
 }
 

@@ -271,7 +271,8 @@ void pass_watch(engine& e, participant& self) noexcept {
   if (!std::exchange(self.hands_over, false) || looks_idle(e, self)) return;
   wake_worker(e, self);
   // Each wakes two while there is that much: all are awake after a few such steps.
-  if (e.sched.ready().size() + self.box.size() > 1 && e.bell.someone_sleeps()) e.crew->queued(self);
+  if (e.sched.ready().size() + self.box.size() > 1 && e.doorbell.someone_sleeps())
+    e.crew->queued(self);
 }
 
 namespace {
@@ -357,7 +358,7 @@ bool run_ahead(engine& e, participant& self, bool takes_more) noexcept {
     if ((j = next_ahead(e, self)) == nullptr) return true;
   }
   // While another participant is idle, tasks are left in the queue.
-  while (takes_more && self.ahead_count + 1 < e.depth && !e.bell.someone_idle() &&
+  while (takes_more && self.ahead_count + 1 < e.depth && !e.doorbell.someone_idle() &&
          take_ahead(e, self, false)) {
   }
   if (owes_failures(self)) tell_failures(e, self);

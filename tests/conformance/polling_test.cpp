@@ -99,7 +99,7 @@ TEST_P(polling_threads_test, a_worker_that_sleeps_gets_no_letter_when_it_has_bee
   r.submit(count_one, ref{&n}).wait();
   auto& core = *r.state();
   const auto is_asleep = [&] {
-    return core.bell.sleeps(0) && core.people[0].is_polling.load(memory_order_relaxed) == 0;
+    return core.doorbell.sleeps(0) && core.people[0].is_polling.load(memory_order_relaxed) == 0;
   };
   const std::uint64_t begin_ns = r.now_ns();
   while (!is_asleep() && r.now_ns() - begin_ns < 10'000'000'000) std::this_thread::yield();
@@ -146,7 +146,7 @@ TEST_P(polling_threads_test, a_worker_that_was_woken_may_run_where_it_did) {
   c.wait = wait_policy::park;
   runtime& r = open(c);
   for (int i = 0; i < 200; ++i) {
-    while (!r.state()->bell.someone_sleeps()) std::this_thread::yield();
+    while (!r.state()->doorbell.someone_sleeps()) std::this_thread::yield();
     int cores = 0;
     r.submit(note_cores, ref{&cores}).wait();
     ASSERT_EQ(cores, count_cores());

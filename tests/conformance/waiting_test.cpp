@@ -361,7 +361,7 @@ TEST_P(waiting_threads_test, a_host_runs_what_it_waits_for_when_all_workers_slee
   // Where all cores are busy the worker that was woken may be quicker, many times.
   const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(wait_limit_ns());
   while (r.count().helped == 0 && std::chrono::steady_clock::now() < end) {
-    while (r.state()->bell.sleeper_count() != r.workers()) std::this_thread::yield();
+    while (r.state()->doorbell.sleeper_count() != r.workers()) std::this_thread::yield();
     r.submit(nothing).wait();
   }
   EXPECT_GT(r.count().helped, 0u);

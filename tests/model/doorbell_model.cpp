@@ -34,12 +34,12 @@ struct hall {
     workers = count;
     ready.open(cells, 2, rings);
     for (std::uint32_t i = 0; i < workers_max; ++i) places[i] = ready.place_of(i);
-    bell.open(flags, count);
+    doorbell.open(flags, count);
   }
 
   void ring(std::uint32_t near) {
-    if (!bell.someone_needed()) return;
-    const std::uint32_t who = bell.wake_one(near < workers ? near : 0);
+    if (!doorbell.someone_needed()) return;
+    const std::uint32_t who = doorbell.wake_one(near < workers ? near : 0);
     if (who != lev::no_one) parks[who].unpark(place);
   }
   void submit(std::uint32_t who, const std::uint32_t* tasks, std::uint32_t count) {
@@ -48,9 +48,9 @@ struct hall {
     if (!fault(early_ring)) ring(0);
   }
   void push_own(std::uint32_t self, std::uint32_t task) {
-    const bool heard = bell.someone_sleeps() || !env::asymmetric();
+    const bool heard = doorbell.someone_sleeps() || !env::asymmetric();
     require(boxes[self].try_push(task, heard), "there is room");
-    if (!heard && bell.someone_sleeps() && !fault(no_confirm)) boxes[self].confirm();
+    if (!heard && doorbell.someone_sleeps() && !fault(no_confirm)) boxes[self].confirm();
     ring(self + 1);
   }
 
@@ -73,9 +73,9 @@ struct hall {
     bool hands_over = false;
     std::uint32_t task = 0;
     while (!take(self, &task)) {
-      bell.start_spinning();
+      doorbell.start_spinning();
       if (looks_idle()) sleep(self);
-      hands_over = bell.stop_spinning();
+      hands_over = doorbell.stop_spinning();
       env::pause();
     }
     stop_listening(self, hands_over);
@@ -86,11 +86,11 @@ struct hall {
   }
   void sleep(std::uint32_t self) {
     const bool early = fault(early_look) && looks_idle();
-    bell.start_sleeping(self);
+    doorbell.start_sleeping(self);
     if (fault(early_look) ? early : fault(no_last_look) || looks_idle()) {
       parks[self].park(place, sleeper::never);
     }
-    bell.stop_sleeping(self);
+    doorbell.stop_sleeping(self);
   }
 
   // A task runs: it has started, and it ends when `other` has.
@@ -102,7 +102,7 @@ struct hall {
     }
   }
 
-  lev::doorbell<env> bell;
+  lev::doorbell<env> doorbell;
   lev::doorbell<env>::flag asleep[workers_max];
   lev::doorbell<env>::flag* flags[workers_max];
   std::uint32_t workers = 0;
@@ -145,7 +145,7 @@ struct child : scenario<child<Asymmetric>, 3> {
   static constexpr bool is_asymmetric = Asymmetric;
   void before() {
     h->open(3);
-    h->bell.start_spinning();
+    h->doorbell.start_spinning();
   }
   void thread(unsigned index) {
     if (index == 0) {
@@ -154,7 +154,7 @@ struct child : scenario<child<Asymmetric>, 3> {
     } else if (index == 1) {
       h->run(h->find(1), 0);
     } else {
-      h->stop_listening(2, h->bell.stop_spinning());
+      h->stop_listening(2, h->doorbell.stop_spinning());
       h->run(2, 1);
     }
   }
@@ -168,17 +168,19 @@ struct letter : scenario<letter, 2> {
   void thread(unsigned index) {
     if (index == 0) {
       announced.fetch_add(1, std::memory_order_seq_cst);
-      if (h->bell.sleeps(0) && h->bell.claim(0)) h->parks[0].unpark(h->place);
+      if (h->doorbell.sleeps(0) && h->doorbell.claim(0)) h->parks[0].unpark(h->place);
     } else {
-      h->bell.start_spinning();
-      h->bell.start_sleeping(0);
+      h->doorbell.start_spinning();
+      h->doorbell.start_sleeping(0);
       if (announced.load(std::memory_order_seq_cst) == 0)
         h->parks[0].park(h->place, sleeper::never);
-      h->bell.stop_sleeping(0);
-      (void)h->bell.stop_spinning();
+      h->doorbell.stop_sleeping(0);
+      (void)h->doorbell.stop_spinning();
     }
   }
-  void after() { require(h->bell.sleeper_count() == 0 && !h->bell.someone_needed(), "all awake"); }
+  void after() {
+    require(h->doorbell.sleeper_count() == 0 && !h->doorbell.someone_needed(), "all awake");
+  }
   boxed<hall> h;
   atomic<std::uint32_t> announced;
 };

@@ -25,22 +25,22 @@ struct letter {
 struct office {
   office() {
     flags[0] = &asleep;
-    bell.open(flags, 1);
+    doorbell.open(flags, 1);
     ready.open(cells, 2);
   }
 
   // The submitters' side.
   bool try_direct(std::uint32_t task) {
     if (is_polling.load(std::memory_order_relaxed) == 0) return false;
-    const bool slept = bell.sleeps(0);
+    const bool slept = doorbell.sleeps(0);
     if (!mail.try_lease(task + 1)) return false;
-    const bool sleeps = fault(late_look) ? slept : bell.sleeps(0);
+    const bool sleeps = fault(late_look) ? slept : doorbell.sleeps(0);
     if (is_polling.load(std::memory_order_seq_cst) == 0 && !fault(no_look)) {
       mail.retract();
       return false;
     }
     mail.deliver({task});
-    if (sleeps && bell.claim(0)) parks[2].unpark(place);
+    if (sleeps && doorbell.claim(0)) parks[2].unpark(place);
     return true;
   }
   void submit(std::uint32_t task) {
@@ -55,7 +55,7 @@ struct office {
     if (direct) mail.release_lease();
   }
   void ring() {
-    if (bell.someone_needed() && bell.wake_one(0) == 0) parks[2].unpark(place);
+    if (doorbell.someone_needed() && doorbell.wake_one(0) == 0) parks[2].unpark(place);
   }
 
   // The worker's side.
@@ -96,22 +96,22 @@ struct office {
     }
   }
   void idle() {
-    bell.start_spinning();
+    doorbell.start_spinning();
     if (is_polling.load(std::memory_order_relaxed) == 0) {
       is_polling.store(1, std::memory_order_relaxed);
     }
     if (!mail.has_letter(seen) && ready.looks_empty()) {
-      bell.start_sleeping(0);
+      doorbell.start_sleeping(0);
       const bool announced = !fault(no_last_look) && mail.letter_announced(seen);
       if (!announced && ready.looks_empty()) parks[2].park(place, sleeper::never);
-      bell.stop_sleeping(0);
+      doorbell.stop_sleeping(0);
     }
-    (void)bell.stop_spinning();
+    (void)doorbell.stop_spinning();
     env::pause();
   }
 
   lev::mailbox<letter, env> mail;
-  lev::doorbell<env> bell;
+  lev::doorbell<env> doorbell;
   lev::doorbell<env>::flag asleep;
   lev::doorbell<env>::flag* flags[1];
   lev::index_ring<env> ready;
