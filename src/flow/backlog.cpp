@@ -35,7 +35,7 @@ backlog::~backlog() {
 }
 
 // False: there is no room, and `more` is none.
-bool backlog::try_push(const task_to_come& head, const argument* arguments, piece*& more) noexcept {
+bool backlog::try_push(const backlog_task& head, const argument* arguments, piece*& more) noexcept {
   const std::size_t bytes = head.argument_count * sizeof(argument);
   const spin_guard<> held(lock_);
   pile& to = piles_[(head.flags & task_has_locks) != 0];
@@ -52,7 +52,7 @@ bool backlog::try_push(const task_to_come& head, const argument* arguments, piec
   return true;
 }
 
-bool backlog::push(const task_to_come& head, const argument* arguments) noexcept {
+bool backlog::push(const backlog_task& head, const argument* arguments) noexcept {
   piece* more = nullptr;
   while (!try_push(head, arguments, more)) {
     // Memory is asked for without the lock: that may take long.
@@ -64,7 +64,7 @@ bool backlog::push(const task_to_come& head, const argument* arguments) noexcept
 }
 
 // Returns a piece that is needed no more, or null.
-backlog::piece* backlog::take_last(pile& from, task_to_come* head, argument* arguments) noexcept {
+backlog::piece* backlog::take_last(pile& from, backlog_task* head, argument* arguments) noexcept {
   piece* const last = from.last;
   last->take(head, sizeof *head);
   if (head->argument_count != 0) last->take(arguments, head->argument_count * sizeof(argument));

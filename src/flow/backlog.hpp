@@ -18,7 +18,7 @@
 namespace lev {
 
 // A task without a slot: what will be written into one. `flags` are the slot's.
-struct task_to_come : detail::task_head {
+struct backlog_task : detail::task_head {
   std::uint32_t parent = no_slot;
   std::uint16_t parent_generation = 0;
   std::uint8_t lock_count = 0;
@@ -33,13 +33,13 @@ class backlog {
   ~backlog();
 
   // push() copies the task and its `head.argument_count` arguments. False: there is no memory.
-  bool push(const task_to_come& head, const argument* arguments) noexcept;
+  bool push(const backlog_task& head, const argument* arguments) noexcept;
   // pop() copies the last one out, of those with or without mutexes; `arguments` has room for
   // argument_count_max. False: there is none, or get(), which is only asked if there is one, says
   // no. So a slot that get() takes is never in the hands of one that finds no task for it: a host
   // that asks meanwhile whether any slot is left would not see it.
   template <class Get>
-  bool pop(bool with_locks, task_to_come* head, argument* arguments, Get&& get) noexcept {
+  bool pop(bool with_locks, backlog_task* head, argument* arguments, Get&& get) noexcept {
     pile& from = piles_[with_locks];
     if (!has(with_locks)) return false;
     piece* empty = nullptr;
@@ -71,8 +71,8 @@ class backlog {
     // Written under lock_, before count_, which publishes it; read by those who look for work.
     atomic<std::uint64_t> count{0};
   };
-  bool try_push(const task_to_come& head, const argument* arguments, piece*& more) noexcept;
-  piece* take_last(pile& from, task_to_come* head, argument* arguments) noexcept;
+  bool try_push(const backlog_task& head, const argument* arguments, piece*& more) noexcept;
+  piece* take_last(pile& from, backlog_task* head, argument* arguments) noexcept;
   static void drop(piece* empty) noexcept;
 
   spin_lock<> lock_;

@@ -260,13 +260,13 @@ constexpr std::uint64_t put_off_id = ~std::uint64_t{0};
 inline bool is_backlog_short(const runtime_state& c, participant& self,
                              const participant& poster) noexcept {
   const bool has_context = poster.held == nullptr || poster.held->free != nullptr;
-  const std::uint64_t size = c.to_come.size();
+  const std::uint64_t size = c.backlog.size();
   if (size < c.settings.tickets) self.backlog_most = c.settings.tickets;
   return !has_context || size < self.backlog_most;
 }
 
 // False: there is no memory, or the runtime closes and the caller is in a task of another one.
-[[gnu::noinline]] bool push_backlog(runtime_state& c, participant& self, task_to_come& head,
+[[gnu::noinline]] bool push_backlog(runtime_state& c, participant& self, backlog_task& head,
                                     const argument* arguments) noexcept {
   LEV_DCHECK(runs_here(self) && (head.flags & task_detached) != 0);
   const bool is_child = self.running != nullptr;
@@ -275,7 +275,7 @@ inline bool is_backlog_short(const runtime_state& c, participant& self,
     head.parent_generation = generation_of(*self.running);
   }
   self.counters.submitted.add(1);  // before any thread can take it
-  if ((!is_child && is_closing(c)) || !c.to_come.push(head, arguments)) {
+  if ((!is_child && is_closing(c)) || !c.backlog.push(head, arguments)) {
     self.counters.completed.add(1);
     if (!is_child) leave(c, self);  // close() may wait for that count
     return false;
@@ -304,7 +304,7 @@ struct admission {
   }
   static bool put_off(runtime_state& c, participant& self, const draft& d, std::uint8_t flags,
                       const options* o) noexcept {
-    task_to_come head;
+    backlog_task head;
     static_cast<task_head&>(head) = d;
     head.flags = flags;
     if (o != nullptr && o->lock_count_ != 0) {
@@ -319,7 +319,7 @@ struct admission {
   static std::uint64_t put_off_at_last(runtime_state& c, participant& self, const draft& d,
                                        std::uint8_t flags, const options* o,
                                        refusal* why) noexcept {
-    self.backlog_most = 2 * c.to_come.size();
+    self.backlog_most = 2 * c.backlog.size();
     if (put_off(c, self, d, flags, o)) return put_off_id;
     if (self.running == nullptr && is_closing(c)) return refuse_closed(why), 0;
     refuse(why, status::out_of_memory, -1, "there is no memory for tasks beyond the %u tickets",

@@ -60,7 +60,7 @@ struct engine {
 
   slot_pool task_slots;
   scheduler sched;
-  backlog to_come;  // tasks without a slot
+  lev::backlog backlog;  // tasks without a slot
   dependants edges;
   mutex_table mutexes;
   item_costs costs;

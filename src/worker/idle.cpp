@@ -14,7 +14,7 @@ namespace lev {
 bool has_work(engine& e, participant& self) noexcept {
   if (self.mail.has_letter(self.mail_seen) || !e.sched.ready().looks_empty() ||
       e.sched.has_waiting() || has_backlog(e) ||
-      (self.free_slots.count() != 0 && !e.to_come.looks_empty()))
+      (self.free_slots.count() != 0 && !e.backlog.looks_empty()))
     return true;
   const std::uint32_t used = e.people_used.load(memory_order_relaxed);
   for (std::uint32_t i = 0; i < used; ++i) {

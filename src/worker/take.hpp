@@ -226,7 +226,7 @@ inline bool take_queued(engine& e, participant& self, job& j) noexcept {
 
 // Queues a task of the backlog, which has a slot now.
 inline void queue_admitted(engine& e, participant& self, std::uint32_t task,
-                           const task_to_come& head, const argument* arguments) noexcept {
+                           const backlog_task& head, const argument* arguments) noexcept {
   e.task_slots.write(task, head, head.flags, arguments);
   e.task_slots.at(task).parent = head.parent;
   e.task_slots.at(task).parent_generation = head.parent_generation;
@@ -240,16 +240,16 @@ inline void queue_admitted(engine& e, participant& self, std::uint32_t task,
 // Gives slots to some tasks of the backlog.
 inline void admit_some(engine& e, participant& self, bool with_locks) noexcept {
   constexpr std::uint32_t backlog_share_max = 8;
-  task_to_come head;
+  backlog_task head;
   argument arguments[argument_count_max];
-  for (std::uint32_t i = 0; i < backlog_share_max && e.to_come.has(with_locks); ++i) {
+  for (std::uint32_t i = 0; i < backlog_share_max && e.backlog.has(with_locks); ++i) {
     std::uint32_t task = no_slot;
     const auto take_slot = [&]() noexcept {
       task = e.task_slots.try_take(self.free_slots);
       if (task == no_slot) task = e.task_slots.try_take_last(with_locks);
       return task != no_slot;
     };
-    if (!e.to_come.pop(with_locks, &head, arguments, take_slot)) return;
+    if (!e.backlog.pop(with_locks, &head, arguments, take_slot)) return;
     queue_admitted(e, self, task, head, arguments);
   }
 }
@@ -275,7 +275,7 @@ inline void admit_backlog(engine& e, participant& self) noexcept {
     run_pass(e, self);
     wake_worker(e, self);
   }
-  if (!e.to_come.looks_empty()) [[unlikely]]
+  if (!e.backlog.looks_empty()) [[unlikely]]
     return take_ready_or_backlog(e, self);
   return take_ready(e, self);
 }

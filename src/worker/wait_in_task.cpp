@@ -261,7 +261,7 @@ bool find_related(engine& e, participant& self, const awaited& what, reach how,
                   std::uint32_t* task) noexcept {
   taken_away others(e, self);
   // No context takes tasks here: those of the backlog must come to the queues, too.
-  if (!e.to_come.looks_empty()) admit_backlog(e, self);
+  if (!e.backlog.looks_empty()) admit_backlog(e, self);
   if (find_in_own_inbox(e, self, what, how, others, task)) return true;
   if (e.sched.has_waiting()) {
     run_pass(e, self);

@@ -70,9 +70,9 @@ inline void wake_wanting(engine& e, std::uint32_t want) noexcept {
 
 // Whether a task of the backlog can have a slot.
 inline bool has_backlog(const engine& e) noexcept {
-  if (e.to_come.looks_empty()) return false;
+  if (e.backlog.looks_empty()) return false;
   const auto has = [&e](bool with_locks) noexcept {
-    return e.to_come.has(with_locks) && !e.task_slots.looks_exhausted_for_backlog(with_locks);
+    return e.backlog.has(with_locks) && !e.task_slots.looks_exhausted_for_backlog(with_locks);
   };
   return has(false) || has(true);
 }
@@ -92,7 +92,7 @@ inline void tell_space(engine& e) noexcept {
     wake_wanting(e, want_space);
     wake_for_slot(e);
   }
-  if (!e.to_come.looks_empty()) [[unlikely]]
+  if (!e.backlog.looks_empty()) [[unlikely]]
     wake_for_backlog(e);
 }
 
@@ -100,7 +100,7 @@ inline void tell_space(engine& e) noexcept {
 inline void tell_all_for_space(engine& e) noexcept {
   // Pairs with sleeping for space, as above.
   if (e.space_wanted.load(memory_order_seq_cst) != 0) wake_wanting(e, want_space | want_slot);
-  if (!e.to_come.looks_empty()) wake_for_backlog(e);
+  if (!e.backlog.looks_empty()) wake_for_backlog(e);
 }
 
 // give_slot() ends a slot that no other thread knows any more, and the lease of the mailbox that

@@ -260,14 +260,14 @@ TEST_P(backlog_test, a_runtime_that_is_to_fail_refuses_instead) {
   p.home->post(try_posts, ref{&p});
   EXPECT_EQ(wait_for_all().code, status::ok);
   EXPECT_EQ(p.ran + p.refused, p.count);
-  EXPECT_EQ(p.home->state()->to_come.size(), 0u);
+  EXPECT_EQ(p.home->state()->backlog.size(), 0u);
 }
 
 const auto count_ran = define("backlog.count", [](ref<posts> p) { ++p.to->ran; });
 const auto post_and_look = define("backlog.post_and_look", [](ref<posts> p) {
   for (std::uint32_t i = 0; i < p.to->count; ++i) {
     p.to->home->post(count_ran, p);
-    const std::uint64_t waiting = p.to->home->state()->to_come.size();
+    const std::uint64_t waiting = p.to->home->state()->backlog.size();
     if (waiting > p.to->sum) p.to->sum = waiting;
   }
 });

@@ -62,7 +62,7 @@ inline void expect_nothing_leaked(runtime& r) {
   EXPECT_EQ(n.submitted, n.completed);
   EXPECT_TRUE(c.sched.ready().looks_empty());
   EXPECT_TRUE(c.sched.looks_empty());
-  EXPECT_TRUE(c.to_come.looks_empty());
+  EXPECT_TRUE(c.backlog.looks_empty());
   for (std::uint32_t i = 0; i < c.people_count; ++i) expect_idle(c, c.people[i]);
   expect_slots_free(c);
   expect_mutexes_free(c);

@@ -12,8 +12,8 @@ namespace lev {
 namespace {
 
 // A task that can be told from others by any of its arguments.
-task_to_come task_of_number(std::uint32_t n, argument* arguments) {
-  task_to_come t;
+backlog_task task_of_number(std::uint32_t n, argument* arguments) {
+  backlog_task t;
   t.procedure = 7;
   t.argument_count = static_cast<std::uint8_t>(n % (argument_count_max + 1));
   t.priority = static_cast<std::int32_t>(n);
@@ -25,10 +25,10 @@ task_to_come task_of_number(std::uint32_t n, argument* arguments) {
   return t;
 }
 
-bool is_whole(const task_to_come& t, const argument* arguments) {
+bool is_whole(const backlog_task& t, const argument* arguments) {
   const auto n = static_cast<std::uint32_t>(t.priority);
   argument expected[argument_count_max];
-  const task_to_come e = task_of_number(n, expected);
+  const backlog_task e = task_of_number(n, expected);
   bool is_same = t.procedure == e.procedure && t.argument_count == e.argument_count &&
                  t.parent == e.parent && t.parent_generation == e.parent_generation &&
                  t.lock_count == e.lock_count && t.locks[0] == e.locks[0];
@@ -37,7 +37,7 @@ bool is_whole(const task_to_come& t, const argument* arguments) {
   return is_same;
 }
 
-bool pop(backlog& from, task_to_come* t, argument* arguments, bool with_locks = false) {
+bool pop(backlog& from, backlog_task* t, argument* arguments, bool with_locks = false) {
   return from.pop(with_locks, t, arguments, [] { return true; });
 }
 
@@ -45,7 +45,7 @@ bool pop(backlog& from, task_to_come* t, argument* arguments, bool with_locks = 
 TEST(backlog_test, asks_for_what_a_task_needs) {
   backlog b;
   argument arguments[argument_count_max];
-  task_to_come t = task_of_number(3, arguments);
+  backlog_task t = task_of_number(3, arguments);
   int asked = 0;
   const auto get = [&] { return ++asked > 1; };
   EXPECT_FALSE(b.pop(false, &t, arguments, get));
@@ -60,11 +60,11 @@ TEST(backlog_test, asks_for_what_a_task_needs) {
 TEST(backlog_test, gives_back_the_last_task_first_and_whole) {
   backlog b;
   argument arguments[argument_count_max];
-  task_to_come t;
+  backlog_task t;
   EXPECT_FALSE(pop(b, &t, arguments));
   for (const std::uint32_t count : {1u, 5'000u, 17u, 20'000u}) {
     for (std::uint32_t i = 0; i < count; ++i) {
-      const task_to_come pushed = task_of_number(i, arguments);
+      const backlog_task pushed = task_of_number(i, arguments);
       ASSERT_TRUE(b.push(pushed, arguments));
     }
     EXPECT_EQ(b.size(), count);
@@ -84,12 +84,12 @@ TEST(backlog_test, keeps_its_order_at_the_edges_of_its_memory) {
   backlog b;
   std::vector<std::uint32_t> expected;
   argument arguments[argument_count_max];
-  task_to_come t;
+  backlog_task t;
   std::uint32_t next = 0;
   for (std::uint32_t round = 0; round < 20'000; ++round) {
     const std::uint32_t ups = round % 7, downs = round % 6;
     for (std::uint32_t i = 0; i < ups; ++i) {
-      const task_to_come pushed = task_of_number(next, arguments);
+      const backlog_task pushed = task_of_number(next, arguments);
       ASSERT_TRUE(b.push(pushed, arguments));
       expected.push_back(next++);
     }
@@ -107,9 +107,9 @@ TEST(backlog_test, keeps_its_order_at_the_edges_of_its_memory) {
 TEST(backlog_test, tasks_with_mutexes_are_a_pile_of_their_own) {
   backlog b;
   argument arguments[argument_count_max];
-  task_to_come t;
+  backlog_task t;
   for (std::uint32_t i = 0; i < 3'000; ++i) {
-    task_to_come pushed = task_of_number(i, arguments);
+    backlog_task pushed = task_of_number(i, arguments);
     if (i % 3 == 0) pushed.flags = task_has_locks;
     ASSERT_TRUE(b.push(pushed, arguments));
   }
@@ -134,7 +134,7 @@ TEST(backlog_test, loses_and_doubles_nothing_between_threads) {
   std::atomic<std::uint32_t> broken{0};
   const auto take = [&] {
     argument arguments[argument_count_max];
-    task_to_come t;
+    backlog_task t;
     if (!pop(b, &t, arguments)) return false;
     broken += !is_whole(t, arguments);
     ++seen[static_cast<std::uint32_t>(t.priority)];
@@ -145,7 +145,7 @@ TEST(backlog_test, loses_and_doubles_nothing_between_threads) {
     all.emplace_back([&, n] {
       argument arguments[argument_count_max];
       for (std::uint32_t i = 0; i < each; ++i) {
-        const task_to_come t = task_of_number(n * each + i, arguments);
+        const backlog_task t = task_of_number(n * each + i, arguments);
         broken += !b.push(t, arguments);
         if (i % 3 != 0) take();
       }
