@@ -112,7 +112,7 @@ void close(runtime_state* c) noexcept {
   drop_exceptions(*c);
   for (std::uint32_t i = 0; i < c->people_count; ++i) {
     participant& p = c->people[i];
-    LEV_DCHECK(is_at_rest(p) && p.box.looks_empty());
+    LEV_DCHECK(is_at_rest(p) && p.inbox.looks_empty());
     close_contexts(p);
     if (p.store != nullptr) c->machine->close_store(p.store, c->settings.local_store_bytes);
   }

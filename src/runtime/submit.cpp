@@ -31,11 +31,11 @@ namespace {
 // Sends the task to a worker that seems to poll for it. False: it does not, or has a letter.
 [[gnu::noinline]] bool send_direct(runtime_state& c, participant& self, std::uint32_t task,
                                    const draft& d, participant& worker) noexcept {
-  if (!worker.mail.try_lease(self.index + 1)) return false;
+  if (!worker.mailbox.try_lease(self.index + 1)) return false;
   // Pairs with the worker's turn to other work, and with its going to sleep. Sequentially
   // consistent: comes after the lease.
   if (c.doorbell.sleeps(worker.index) || worker.is_polling.load(memory_order_seq_cst) == 0) {
-    worker.mail.retract();
+    worker.mailbox.retract();
     return false;
   }
   slot& s = c.task_slots.at(task);
@@ -49,7 +49,7 @@ namespace {
   l.argument_count = d.argument_count;
   l.flags = s.flags;
   for (unsigned i = 0; i < l.carried(); ++i) l.arguments[i] = d.arguments[i];
-  worker.mail.deliver(l);
+  worker.mailbox.deliver(l);
   self.counters.direct.add(1);
   return true;
 }

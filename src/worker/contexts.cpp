@@ -107,8 +107,9 @@ held_context* take_free(contexts& c) noexcept {
 bool has_task_near(contexts& c) noexcept {
   scheduler& sched = c.engine->sched;
   participant& self = *c.self;
-  return self.ahead_count != 0 || !self.box.looks_empty() || self.mail.has_letter(self.mail_seen) ||
-         !sched.ready().looks_empty() || sched.has_waiting();
+  return self.ahead_count != 0 || !self.inbox.looks_empty() ||
+         self.mailbox.has_letter(self.letters_seen) || !sched.ready().looks_empty() ||
+         sched.has_waiting();
 }
 
 // The inboxes of others are checked now and then: their owners may have no context left to run the

@@ -56,14 +56,14 @@ inline bool push_all_own(engine& e, participant& self, const std::uint32_t* task
                          std::uint32_t count) noexcept {
   LEV_DCHECK(runs_here(self));
   if (e.depth > 1) {
-    const std::uint32_t bottom = self.box.bottom();
+    const std::uint32_t bottom = self.inbox.bottom();
     for (std::uint32_t i = 0; i < count; ++i)
       note_hint(e, tasks[count - 1 - i], self.hints[(bottom + i) & (hint_count - 1)]);
   }
   const bool heard = e.doorbell.someone_sleeps();
-  if (!self.box.try_push_all(tasks, count, heard || !e.has_heavy_fence)) return false;
+  if (!self.inbox.try_push_all(tasks, count, heard || !e.has_heavy_fence)) return false;
   // A worker fell asleep meanwhile: the push must be visible before the look at the doorbell.
-  if (!heard && e.doorbell.someone_sleeps()) self.box.confirm();
+  if (!heard && e.doorbell.someone_sleeps()) self.inbox.confirm();
   return true;
 }
 inline bool push_own(engine& e, participant& self, std::uint32_t task) noexcept {

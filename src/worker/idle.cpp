@@ -12,13 +12,13 @@
 namespace lev {
 
 bool has_work(engine& e, participant& self) noexcept {
-  if (self.mail.has_letter(self.mail_seen) || !e.sched.ready().looks_empty() ||
+  if (self.mailbox.has_letter(self.letters_seen) || !e.sched.ready().looks_empty() ||
       e.sched.has_waiting() || has_backlog(e) ||
       (self.free_slots.count() != 0 && !e.backlog.looks_empty()))
     return true;
   const std::uint32_t used = e.people_used.load(memory_order_relaxed);
   for (std::uint32_t i = 0; i < used; ++i) {
-    if (!e.people[i].box.looks_empty() || shows_staged(e, e.people[i])) return true;
+    if (!e.people[i].inbox.looks_empty() || shows_staged(e, e.people[i])) return true;
   }
   return false;
 }
@@ -47,7 +47,7 @@ polled poll(engine& e, participant& self, awaited& what, bool helps, std::uint32
   constexpr std::uint32_t looks_per_turn = 8;
   for (std::uint32_t turn = 0; turn < turns; ++turn) {
     for (std::uint32_t look = 0; helps && look < looks_per_turn; ++look) {
-      if (self.mail.has_letter(self.mail_seen)) return polled::letter;
+      if (self.mailbox.has_letter(self.letters_seen)) return polled::letter;
     }
     if (what.is_there()) return polled::awaited;
     e.machine->relax();

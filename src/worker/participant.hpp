@@ -8,8 +8,8 @@
 //   wants           owner                         completers of the awaited tasks
 //   directed_core   owner                         completers of its tasks
 //   guest           owner                         wakers (guest.hpp)
-//   mail            submitters with a lease       owner
-//   box             owner; thieves take           owner, thieves
+//   mailbox         submitters with a lease       owner
+//   inbox           owner; thieves take           owner, thieves
 //   counters        owner                         any thread
 //   the rest        owner                         owner
 #ifndef LEVERET_WORKER_PARTICIPANT_HPP
@@ -117,7 +117,7 @@ struct job : ending {
         below(nullptr),
         is_shown(false),
         posted_ns(0) {}
-  // For a job that is run at once: load_job() or take_mail(), and execute(), set its fields.
+  // For a job that is run at once: load_job() or take_letter(), and execute(), set its fields.
   struct to_be_taken {};
   explicit job(to_be_taken) noexcept {}
 
@@ -236,14 +236,14 @@ struct alignas(line_pair_bytes) participant {
 
   guest_place guest;
 
-  mailbox<letter> mail;
-  inbox<real_env, inbox_capacity> box;
+  lev::mailbox<letter> mailbox;
+  lev::inbox<real_env, inbox_capacity> inbox;
   own_counters counters;
 
   alignas(line_pair_bytes) index_cache free_slots;
   ready_queue<>::place ready;  // its place at the ready queue
   index_cache free_edges;
-  std::uint32_t mail_seen = 0;
+  std::uint32_t letters_seen = 0;
   // Of a host, since it last waited: the tickets that it has made, and posts that it still runs at
   // once before it looks for a free slot again.
   std::uint32_t tickets_ahead = 0;

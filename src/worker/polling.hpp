@@ -9,8 +9,8 @@ namespace lev {
 
 // A letter that arrives while its worker turns to other work goes to the ready queue.
 inline void forward_letter(engine& e, participant& self) noexcept {
-  while (self.mail.letter_announced(self.mail_seen)) {
-    if (const letter* l = self.mail.try_receive(&self.mail_seen); l != nullptr) {
+  while (self.mailbox.letter_announced(self.letters_seen)) {
+    if (const letter* l = self.mailbox.try_receive(&self.letters_seen); l != nullptr) {
       push_ready(e, self, l->task);
       wake_worker(e, self);
       return;

@@ -25,7 +25,7 @@ namespace {
 // Gives other participants the tasks that this one has taken but will not run now.
 void return_inbox(engine& e, participant& self) noexcept {
   std::uint32_t task = 0;
-  while (self.box.try_pop(&task)) {
+  while (self.inbox.try_pop(&task)) {
     push_ready(e, self, task);
     wake_worker(e, self);
   }

@@ -61,8 +61,8 @@ inline bool is_cancelled(engine& e, const job& j) noexcept {
 }
 
 // The letter stays as it is until the task's outcome has been collected.
-inline bool take_mail(engine& e, participant& self, job& j) noexcept {
-  const letter* const there = self.mail.try_receive(&self.mail_seen);
+inline bool take_letter(engine& e, participant& self, job& j) noexcept {
+  const letter* const there = self.mailbox.try_receive(&self.letters_seen);
   if (there == nullptr) return false;
   const letter& l = *there;
   LEV_DCHECK(self.is_worker && runs_here(self));
@@ -100,10 +100,10 @@ inline bool take_mail(engine& e, participant& self, job& j) noexcept {
 inline std::uint32_t take_own(engine& e, participant& self) noexcept {
   LEV_DCHECK(runs_here(self));
   std::uint32_t task = 0;
-  if (!self.box.try_pop(&task)) return no_slot;
+  if (!self.inbox.try_pop(&task)) return no_slot;
   if (e.depth > 1) {
     // The hint `depth - 1` tasks from now; whatever is there, prefetching it does no harm.
-    prefetch(self.hints[(self.box.bottom() - (e.depth - 1)) & (hint_count - 1)]);
+    prefetch(self.hints[(self.inbox.bottom() - (e.depth - 1)) & (hint_count - 1)]);
   }
   return task;
 }
@@ -154,7 +154,7 @@ inline std::uint32_t count_ready(engine& e, participant& self, const index_ring<
   // split.
   const bool is_short = e.sched.has_waiting() && waiting <= checkout_max * e.takers;
   std::uint32_t share = is_short ? 1 : smaller(waiting / e.takers, checkout_max);
-  share = larger(smaller(share, self.box.room()), 1u);
+  share = larger(smaller(share, self.inbox.room()), 1u);
   std::uint32_t batch[checkout_max];
   const std::uint32_t n = ready.try_pop_some(batch, share);
   if (n == 0) return no_slot;
@@ -166,7 +166,7 @@ inline std::uint32_t count_ready(engine& e, participant& self, const index_ring<
   const bool is_in = push_all_own(e, self, batch + 1, n - 1);
   LEV_ASSERT(is_in);
   for (std::uint32_t i = 1; i < n && i < e.depth; ++i)
-    prefetch(self.hints[(self.box.bottom() - i) & (hint_count - 1)]);
+    prefetch(self.hints[(self.inbox.bottom() - i) & (hint_count - 1)]);
   // Between the two queues they were in none: a sleeper's last look may have missed them.
   wake_worker(e, self);
   return batch[0];
@@ -203,7 +203,7 @@ inline bool try_steal_staged(engine& e, participant& from, std::uint32_t* task) 
     const std::uint32_t victim = first + i < used ? first + i : first + i - used;
     std::uint32_t task = 0;
     participant& from = e.people[victim];
-    if (victim == self.index || (!from.box.try_steal(&task) && !try_steal_staged(e, from, &task)))
+    if (victim == self.index || (!from.inbox.try_steal(&task) && !try_steal_staged(e, from, &task)))
       continue;
     self.counters.stolen.add(1);
     return task;
@@ -211,7 +211,8 @@ inline bool try_steal_staged(engine& e, participant& from, std::uint32_t* task) 
   return no_slot;
 }
 
-// take_queued() takes a task that any participant could take: no mail, no theft. For staging ahead.
+// take_queued() takes a task that any participant could take: no letter, and none that
+// another one holds. For staging ahead.
 inline bool take_queued(engine& e, participant& self, job& j) noexcept {
   std::uint32_t task = take_own(e, self);
   if (task == no_slot) task = take_ready(e, self);
@@ -298,7 +299,7 @@ inline void admit_backlog(engine& e, participant& self) noexcept {
   self.pieces_in_a_row = 0;
   if (++self.turns_of_others % turns_for_oldest != 0) return take_shared(e, self);
   std::uint32_t task = no_slot;
-  return self.box.try_steal(&task) ? task : no_slot;
+  return self.inbox.try_steal(&task) ? task : no_slot;
 }
 
 // Takes in turn for a participant that cuts its own pieces: these end only with the whole, and
@@ -313,7 +314,7 @@ inline void admit_backlog(engine& e, participant& self) noexcept {
 }
 
 inline bool take(engine& e, participant& self, job& j) noexcept {
-  if (take_mail(e, self, j)) return true;
+  if (take_letter(e, self, j)) return true;
   const std::uint32_t task = take_task(e, self);
   if (task != no_slot) load_job(e, j, task);
   return task != no_slot;
@@ -321,12 +322,12 @@ inline bool take(engine& e, participant& self, job& j) noexcept {
 
 // looks_idle(): nothing to take anywhere. A sleeper's last look, after it announced its sleep.
 inline bool looks_idle(engine& e, participant& self) noexcept {
-  if (self.mail.letter_announced(self.mail_seen) || !e.sched.ready().looks_empty() ||
+  if (self.mailbox.letter_announced(self.letters_seen) || !e.sched.ready().looks_empty() ||
       !e.sched.looks_empty() || has_backlog(e))
     return false;
   const std::uint32_t used = e.people_used.load(memory_order_relaxed);
   for (std::uint32_t i = 0; i < used; ++i) {
-    if (!e.people[i].box.looks_empty() || shows_staged(e, e.people[i])) return false;
+    if (!e.people[i].inbox.looks_empty() || shows_staged(e, e.people[i])) return false;
   }
   return true;
 }

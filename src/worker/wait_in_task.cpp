@@ -132,7 +132,7 @@ bool is_related(engine& e, const participant& self, const awaited& what,
 bool run_own(engine& e, participant& self, const awaited& what) noexcept {
   LEV_DCHECK(runs_here(self));
   std::uint32_t task = 0;
-  if (!self.box.try_pop(&task)) return false;
+  if (!self.inbox.try_pop(&task)) return false;
   if (may_run_on_top(e, self, what, task)) return run_on_top(e, self, task), true;
   // Between the two it was in no queue: a sleeper's last look may have missed it.
   if (!push_own(e, self, task)) push_ready(e, self, task);
@@ -230,7 +230,7 @@ bool find_in_own_inbox(engine& e, participant& self, const awaited& what, reach 
   std::uint32_t passed[near_count];
   std::uint32_t count = 0;
   bool is_there = false;
-  while ((count < near_count || how == reach::whole) && self.box.try_pop(task)) {
+  while ((count < near_count || how == reach::whole) && self.inbox.try_pop(task)) {
     if ((is_there = is_related(e, self, what, *task))) break;
     if (count < near_count)
       passed[count++] = *task;
@@ -274,7 +274,7 @@ bool find_related(engine& e, participant& self, const awaited& what, reach how,
   for (std::uint32_t i = 0; i < e.people_used.load(memory_order_relaxed); ++i) {
     participant& p = e.people[i];
     if (&p == &self || p.doing.load(memory_order_relaxed) == activity::serves) continue;
-    while (p.box.try_steal(task)) {
+    while (p.inbox.try_steal(task)) {
       if (is_wanted(*task)) return true;
       others.give(*task);
     }
@@ -298,7 +298,7 @@ bool run_related_or_see(engine& e, participant& self, awaited& what,
   constexpr std::uint32_t tasks_per_look = 32;
   constexpr std::uint32_t looks_max = 32;
   if (run_related(e, self, what, reach::near)) return true;
-  const std::uint32_t queued = e.sched.ready().size() + self.box.size();
+  const std::uint32_t queued = e.sched.ready().size() + self.inbox.size();
   whichever any(self, what);
   return ends_soon(e, self, any, any.deadline_ns(deadline_ns),
                    smaller(1 + queued / tasks_per_look, looks_max)) ||

@@ -110,7 +110,7 @@ inline void give_slot(engine& e, index_cache& cache, std::uint32_t task) noexcep
   if (const unsigned worker = s.mailbox.load(memory_order_relaxed); worker != 0) {
     LEV_DCHECK(worker <= e.workers);
     s.mailbox.store(0, memory_order_relaxed);
-    e.people[worker - 1].mail.release_lease();
+    e.people[worker - 1].mailbox.release_lease();
   }
   if (e.task_slots.give(cache, task)) tell_space(e);
 }

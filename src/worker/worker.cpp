@@ -173,7 +173,7 @@ bool divide(engine& e, participant& self, std::uint32_t task) noexcept {
   const slot& s = e.task_slots.at(task);
   if (!is_cut_by_takers(e, s)) return false;
   const std::uint32_t enough = e.sched.threshold();
-  const std::uint32_t waiting = self.box.size();
+  const std::uint32_t waiting = self.inbox.size();
   std::uint32_t share = 2 * waiting < enough ? enough - waiting + 1 : 0;
   if (share == 0 && enough != 0 && is_long(e, task)) share = 2;
   const std::uint64_t whole = e.task_slots.at(whole_of(s, task)).state.word();
@@ -271,7 +271,7 @@ void pass_watch(engine& e, participant& self) noexcept {
   if (!std::exchange(self.hands_over, false) || looks_idle(e, self)) return;
   wake_worker(e, self);
   // Each wakes two while there is that much: all are awake after a few such steps.
-  if (e.sched.ready().size() + self.box.size() > 1 && e.doorbell.someone_sleeps())
+  if (e.sched.ready().size() + self.inbox.size() > 1 && e.doorbell.someone_sleeps())
     e.crew->queued(self);
 }
 
@@ -389,7 +389,7 @@ namespace {
 [[gnu::noinline]] bool is_last_when_told(engine& e, participant& self,
                                          std::uint32_t task) noexcept {
   tell_before_wait(e, self);
-  return self.box.ends_with(task);
+  return self.inbox.ends_with(task);
 }
 
 // Takes a child out of the own inbox if it is the youngest there. One whose ticket was released may
@@ -398,10 +398,10 @@ namespace {
 [[gnu::always_inline]] inline bool take_child(engine& e, participant& self,
                                               const child& one) noexcept {
   std::uint32_t popped = 0;
-  if (!self.box.ends_with(one.task)) return false;
+  if (!self.inbox.ends_with(one.task)) return false;
   if (owes_ends(self) && !is_last_when_told(e, self, one.task)) return false;
   if (!e.task_slots.at(one.task).state.is_pending(one.generation)) return false;
-  if (!self.box.try_pop(&popped)) return false;
+  if (!self.inbox.try_pop(&popped)) return false;
   LEV_DCHECK(popped == one.task);
   return true;
 }
@@ -438,7 +438,7 @@ namespace {
 
 [[gnu::noinline]] bool run_letter(engine& e, participant& self) noexcept {
   job j{job::to_be_taken{}};
-  if (!take_mail(e, self, j)) return false;
+  if (!take_letter(e, self, j)) return false;
   j.tag = tag_here(self);
   stop_listening(e, self, true);
   run_job(e, self, j);
@@ -456,7 +456,7 @@ void run_staged(engine& e, participant& self) noexcept {
 bool run_one(engine& e, participant& self) noexcept {
   LEV_DCHECK(runs_here(self));
   if (self.frames != nullptr) return run_ahead(e, self, true);
-  if (self.mail.has_letter(self.mail_seen) && run_letter(e, self)) return true;
+  if (self.mailbox.has_letter(self.letters_seen) && run_letter(e, self)) return true;
   const std::uint32_t task = take_in_turn(e, self);
   if (task == no_slot) return false;
   stop_listening(e, self, false);

@@ -11,7 +11,7 @@ using namespace model;
 struct inbox_of_two {
   void push(std::uint32_t value) {
     contents[value].set(value + 10);
-    require(box.try_push(value, heard), "there is room");
+    require(inbox.try_push(value, heard), "there is room");
   }
   void took(std::uint32_t value) {
     require(value < 5, "a value that was pushed");
@@ -20,13 +20,13 @@ struct inbox_of_two {
   }
   bool pop() {
     std::uint32_t value = 0;
-    const bool there = box.try_pop(&value);
+    const bool there = inbox.try_pop(&value);
     if (there) took(value);
     return there;
   }
   bool steal() {
     std::uint32_t value = 0;
-    const bool there = box.try_steal(&value);
+    const bool there = inbox.try_steal(&value);
     if (there) took(value);
     return there;
   }
@@ -35,9 +35,9 @@ struct inbox_of_two {
     while (pop()) {
     }
     for (std::uint32_t i = 0; i < count; ++i) require(contents[i].get() == 0, "taken");
-    require(box.looks_empty() && box.room() == 2, "empty");
+    require(inbox.looks_empty() && inbox.room() == 2, "empty");
   }
-  lev::inbox<env, 2> box;
+  lev::inbox<env, 2> inbox;
   plain<std::uint32_t> contents[5];
   bool heard = true;
 };
@@ -97,9 +97,9 @@ struct two_at_once : scenario<two_at_once<Heard>, 2> {
     for (std::uint32_t first = 0; first < 4; first += 2) {
       const std::uint32_t both[] = {first, first + 1};
       for (const std::uint32_t value : both) s->contents[value].set(value + 10);
-      while (!s->box.try_push_all(both, 2, Heard)) s->pop();
+      while (!s->inbox.try_push_all(both, 2, Heard)) s->pop();
       std::uint32_t value = 0;
-      if (!s->box.try_pop(&value)) continue;
+      if (!s->inbox.try_pop(&value)) continue;
       require(value % 2 == 0, "the first one, or it is the older one of the two that is left");
       s->took(value);
     }
@@ -114,7 +114,7 @@ struct full : scenario<full, 2> {
     if (index == 0) {
       for (std::uint32_t i = 0; i < 4; ++i) {
         s->contents[i].set(i + 10);
-        while (!s->box.try_push(i, true)) env::pause();
+        while (!s->inbox.try_push(i, true)) env::pause();
       }
     } else {
       for (int i = 0; i < 2; ++i) {
@@ -134,18 +134,18 @@ struct handshake : scenario<handshake<Asymmetric>, 2> {
   void thread(unsigned index) {
     if (index == 0) {
       const bool heard = s->sleepers.load(std::memory_order_relaxed) != 0 || !env::asymmetric();
-      s->box.try_push(0, heard);
+      s->inbox.try_push(0, heard);
       s->seen_by_owner = s->sleepers.load(std::memory_order_seq_cst) != 0;
     } else {
       s->sleepers.fetch_add(1, std::memory_order_seq_cst);
       env::heavy_fence();
-      s->seen_by_sleeper = !s->box.looks_empty();
+      s->seen_by_sleeper = !s->inbox.looks_empty();
     }
   }
   void after() { require(s->seen_by_owner || s->seen_by_sleeper, "one sees the other"); }
 
   struct state {
-    lev::inbox<env, 2> box;
+    lev::inbox<env, 2> inbox;
     atomic<std::uint32_t> sleepers;
     bool seen_by_owner = false;
     bool seen_by_sleeper = false;

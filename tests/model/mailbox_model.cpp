@@ -33,13 +33,13 @@ struct office {
   bool try_direct(std::uint32_t task) {
     if (is_polling.load(std::memory_order_relaxed) == 0) return false;
     const bool slept = doorbell.sleeps(0);
-    if (!mail.try_lease(task + 1)) return false;
+    if (!mailbox.try_lease(task + 1)) return false;
     const bool sleeps = fault(late_look) ? slept : doorbell.sleeps(0);
     if (is_polling.load(std::memory_order_seq_cst) == 0 && !fault(no_look)) {
-      mail.retract();
+      mailbox.retract();
       return false;
     }
-    mail.deliver({task});
+    mailbox.deliver({task});
     if (sleeps && doorbell.claim(0)) parks[2].unpark(place);
     return true;
   }
@@ -52,7 +52,7 @@ struct office {
     }
     parks[task].park(place, sleeper::never);
     require(contents[task].get() == task + 20, "the task has run");
-    if (direct) mail.release_lease();
+    if (direct) mailbox.release_lease();
   }
   void ring() {
     if (doorbell.someone_needed() && doorbell.wake_one(0) == 0) parks[2].unpark(place);
@@ -62,7 +62,7 @@ struct office {
   void serve(unsigned count) {
     while (count != 0) {
       std::uint32_t task = 0;
-      if (const letter* l = mail.try_receive(&seen); l != nullptr) {
+      if (const letter* l = mailbox.try_receive(&seen); l != nullptr) {
         run(l->task);
         --count;
       } else if (ready.try_pop(&task)) {
@@ -87,8 +87,8 @@ struct office {
   void stop_polling() {
     if (is_polling.load(std::memory_order_relaxed) == 0) return;
     is_polling.exchange(0, std::memory_order_seq_cst);
-    while (!fault(no_forward) && mail.letter_announced(seen)) {
-      if (const letter* l = mail.try_receive(&seen); l != nullptr) {
+    while (!fault(no_forward) && mailbox.letter_announced(seen)) {
+      if (const letter* l = mailbox.try_receive(&seen); l != nullptr) {
         while (!ready.try_push(l->task.get())) env::pause();
         return;
       }
@@ -100,9 +100,9 @@ struct office {
     if (is_polling.load(std::memory_order_relaxed) == 0) {
       is_polling.store(1, std::memory_order_relaxed);
     }
-    if (!mail.has_letter(seen) && ready.looks_empty()) {
+    if (!mailbox.has_letter(seen) && ready.looks_empty()) {
       doorbell.start_sleeping(0);
-      const bool announced = !fault(no_last_look) && mail.letter_announced(seen);
+      const bool announced = !fault(no_last_look) && mailbox.letter_announced(seen);
       if (!announced && ready.looks_empty()) parks[2].park(place, sleeper::never);
       doorbell.stop_sleeping(0);
     }
@@ -110,7 +110,7 @@ struct office {
     env::pause();
   }
 
-  lev::mailbox<letter, env> mail;
+  lev::mailbox<letter, env> mailbox;
   lev::doorbell<env> doorbell;
   lev::doorbell<env>::flag asleep;
   lev::doorbell<env>::flag* flags[1];

@@ -13,7 +13,7 @@ namespace lev::test {
 
 inline void expect_idle(detail::runtime_state& c, participant& p) {
   EXPECT_EQ(p.store_map.blocks(), 0u) << "blocks of a local store in use";
-  EXPECT_TRUE(p.box.looks_empty());
+  EXPECT_TRUE(p.inbox.looks_empty());
   EXPECT_EQ(p.ahead_count, 0u);
   EXPECT_EQ(p.draining, nullptr);
   EXPECT_EQ(p.frames_used, 0u);
@@ -23,9 +23,9 @@ inline void expect_idle(detail::runtime_state& c, participant& p) {
   EXPECT_EQ(p.failing, no_slot);
   EXPECT_EQ(p.wants.load(memory_order_relaxed), 0u);
   if (p.index >= c.workers) return;
-  const bool is_free = p.mail.try_lease(1);
+  const bool is_free = p.mailbox.try_lease(1);
   EXPECT_TRUE(is_free) << "somebody still holds the mailbox";
-  if (is_free) p.mail.retract();
+  if (is_free) p.mailbox.retract();
 }
 
 inline void expect_slots_free(detail::runtime_state& c) {
