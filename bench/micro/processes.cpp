@@ -133,7 +133,7 @@ void process_null(const settings& how, report& figures) {
 std::uint64_t deaths_in_tasks(lev::runtime& r) {
   std::uint64_t sum = 0;
   for (unsigned w = 0; w < r.workers(); ++w) {
-    const auto& by_step = r.state()->people[w].counters.chaos;
+    const auto& by_step = r.state()->participants[w].counters.chaos;
     for (const lev::chaos_step s :
          {lev::chaos_step::claimed, lev::chaos_step::resolved, lev::chaos_step::executed})
       sum += by_step[static_cast<std::size_t>(s)].read();

@@ -154,7 +154,7 @@ void judge(remote_crew& r, participant& self, std::uint32_t task, const remote_d
   if (!procedure_at(own_procedure(r.e, task)).info.may_rerun || changes_its_inputs(r, task))
     return fail_victim(r, self, task, status::worker_died, attempts, d);
   if (attempts < attempts_max_of(r, task)) {
-    r.e.people[d.worker].counters.reruns.add(1);
+    r.e.participants[d.worker].counters.reruns.add(1);
     r.has_rerun.store(1, memory_order_relaxed);
     return push_ready(r.e, task);
   }
@@ -228,7 +228,7 @@ std::uint32_t empty_line(remote_crew& r, const remote_death& d, bool is_timed) n
       push_ready(r.e, j.task);
     }
   }
-  LEV_DCHECK(r.e.people[worker].store_map.blocks() == 0);
+  LEV_DCHECK(r.e.participants[worker].store_map.blocks() == 0);
   line.asked = line.limited = 0;
   line.load.store(0, memory_order_relaxed);
   line.is_full.store(0, memory_order_relaxed);
@@ -286,7 +286,7 @@ void bury(remote_crew& r, participant& self, const remote_death& d) noexcept {
   const bool is_timed = d.was_ordered && is_overdue && line.is_limited(line.collected) &&
                         line.timed == line.collected + 1;
   const std::uint32_t victim = empty_line(r, d, is_timed);
-  own_counters& told = r.e.people[d.worker].counters;
+  own_counters& told = r.e.participants[d.worker].counters;
   if (d.was_there) told.deaths.add(1);
   if (d.step < static_cast<std::uint32_t>(chaos_step::count)) told.chaos[d.step].add(1);
   if (is_loop(r, d)) {

@@ -48,7 +48,7 @@ bool is_returned(remote_crew& r, const job& j, bool was_asked, remote_end& how) 
   } else {
     j.task_code = how.task_code;
     keep_text(r, j, how.text);
-    fail_part(e, e.people[worker], j);
+    fail_part(e, e.participants[worker], j);
   }
   push_ready(e, j.task);
   return true;
@@ -73,7 +73,7 @@ void shorten(remote_line& line, std::uint32_t count) noexcept {
 // The end of a part of a task (remote/strip.hpp). True: it was the last one.
 [[gnu::noinline]] bool finish_strip(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   write_back(r.e, j, [&](unsigned i) { return strip_at(r, j, i); });
-  release_room(r.e, r.e.people[worker], j);
+  release_room(r.e, r.e.participants[worker], j);
   const bool is_last = j.result != status::ok || !go_on_with_rest(r, j);
   if (!is_last) push_ready(r.e, j.task);
   return is_last;
@@ -83,7 +83,7 @@ void shorten(remote_line& line, std::uint32_t count) noexcept {
 // rest is ready.
 bool finish_job(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   engine& e = r.e;
-  participant& p = e.people[worker];
+  participant& p = e.participants[worker];
   trace_end(r, p, r.lines[worker], j);
   const bool is_staged = (j.flags & task_staged) != 0;
   const bool is_strip = is_staged && (j.flags & task_too_big) != 0;

@@ -95,8 +95,8 @@ std::uint64_t spin_span_ns(const remote_crew& r, bool is_tight) noexcept {
 
 std::uint64_t count_ends(engine& e) noexcept {
   std::uint64_t ends = 0;
-  const std::uint32_t used = e.people_used.load(memory_order_relaxed);
-  for (std::uint32_t i = 0; i < used; ++i) ends += e.people[i].counters.completed.read();
+  const std::uint32_t used = e.participants_used.load(memory_order_relaxed);
+  for (std::uint32_t i = 0; i < used; ++i) ends += e.participants[i].counters.completed.read();
   return ends;
 }
 

@@ -25,7 +25,7 @@ inline void let_go(remote_crew& r, participant& self, remote_line& line) noexcep
 }
 
 inline void free_room(remote_crew& r, std::uint32_t worker, job& j) noexcept {
-  if ((j.flags & task_staged) != 0) release_room(r.e, r.e.people[worker], j);
+  if ((j.flags & task_staged) != 0) release_room(r.e, r.e.participants[worker], j);
 }
 
 // Keeps the message of a task that has failed.

@@ -73,7 +73,7 @@ prepared stage_strip(remote_crew& r, std::uint32_t worker, job& j) noexcept {
         "a confined worker; raise config.tickets or config.local_store_bytes");
     return prepared::ended;
   }
-  return stage(r.e, r.e.people[worker], j, false) ? prepared::good : prepared::without_room;
+  return stage(r.e, r.e.participants[worker], j, false) ? prepared::good : prepared::without_room;
 }
 
 // Stages a task. One that is larger than the store, because there were no tickets to split it, gets
@@ -81,7 +81,7 @@ prepared stage_strip(remote_crew& r, std::uint32_t worker, job& j) noexcept {
 prepared stage_job(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   const bool is_too_big = (j.flags & task_too_big) != 0;
   if (is_too_big && r.settings().isolation == isolation::confined) return stage_strip(r, worker, j);
-  if (stage(r.e, r.e.people[worker], j, is_too_big)) return prepared::good;
+  if (stage(r.e, r.e.participants[worker], j, is_too_big)) return prepared::good;
   if (!is_too_big) return prepared::without_room;
   j.result = status::out_of_memory;
   keep_text(r, j, shared_shortage());
@@ -99,7 +99,7 @@ prepared stage_job(remote_crew& r, std::uint32_t worker, job& j) noexcept {
     if (const prepared how = stage_job(r, worker, j); how != prepared::good) return how;
   }
   LEV_DCHECK(line.is_up);
-  if (e.people[worker].events.is_open()) j.posted_ns = e.machine->now_ns();
+  if (e.participants[worker].events.is_open()) j.posted_ns = e.machine->now_ns();
   note_limit(r, line, n, time_limit_of(r, j.task));
   r.remote->write(
       worker, n - line.posted,

@@ -59,10 +59,10 @@ void remote_crew::plan() {
 bool remote_crew::open() {
   if (!remote->open(e.workers)) return false;
   lines.reset(new remote_line[e.workers]);
-  tenders.reset(new tender[e.people_count]);
+  tenders.reset(new tender[e.participant_count]);
   e.depth = smaller(e.depth, smaller(remote->line_max(), line_jobs_max));
   for (std::uint32_t i = 0; i < e.workers; ++i) {
-    participant& p = e.people[i];
+    participant& p = e.participants[i];
     p.store = static_cast<char*>(remote->store_of(i));
     p.store_map.open(e.settings.local_store_bytes);
     LEV_ASSERT(p.store != nullptr && p.is_worker);

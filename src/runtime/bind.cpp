@@ -95,12 +95,12 @@ void leave_all(void* mine) noexcept {
 }
 
 void use(runtime_state& c, std::uint32_t index) noexcept {
-  LEV_ASSERT(index >= c.first_host && index < c.people_count);
-  std::uint32_t used = c.people_used.load(memory_order_relaxed);
+  LEV_ASSERT(index >= c.first_host && index < c.participant_count);
+  std::uint32_t used = c.participants_used.load(memory_order_relaxed);
   // Pairs with looks_idle(): thieves and sleepers look at this participant's inbox from here on.
   // Sequentially consistent, as those looks are.
   while (used < index + 1 &&
-         !c.people_used.compare_exchange_strong(used, index + 1, memory_order_seq_cst)) {
+         !c.participants_used.compare_exchange_strong(used, index + 1, memory_order_seq_cst)) {
   }
 }
 
@@ -135,8 +135,8 @@ participant* bind(runtime_state& c) noexcept {
   if (c.why_absent != nullptr) return nullptr;
   bindings* mine = make_room();
   if (mine == nullptr) return nullptr;
-  for (std::uint32_t i = c.first_host; i + 1 < c.people_count; ++i) {
-    participant& p = c.people[i];
+  for (std::uint32_t i = c.first_host; i + 1 < c.participant_count; ++i) {
+    participant& p = c.participants[i];
     // Pairs with the release of the thread that was bound before.
     if (p.is_bound.load(memory_order_relaxed) != 0 ||
         p.is_bound.exchange(1, memory_order_acquire) != 0)
@@ -250,9 +250,9 @@ void begin_service(participant& self) noexcept {
 }
 
 participant* closer(runtime_state& c) noexcept {
-  LEV_ASSERT(!c.people[c.people_count - 1].is_worker);
-  use(c, c.people_count - 1);
-  return &c.people[c.people_count - 1];
+  LEV_ASSERT(!c.participants[c.participant_count - 1].is_worker);
+  use(c, c.participant_count - 1);
+  return &c.participants[c.participant_count - 1];
 }
 
 namespace {
@@ -284,8 +284,8 @@ bool is_there_any(const participant& but, std::uint64_t* completed, const Such& 
     // The caller's own runtime has it look at what it knows.
     const bool is_visible = (c->has_contexts && !c->caps.virtual_time) || c == but.engine;
     if (!is_visible && !is_quiescent(*c)) return true;
-    for (std::uint32_t i = 0; i < c->people_used.load(memory_order_relaxed); ++i) {
-      const participant& p = c->people[i];
+    for (std::uint32_t i = 0; i < c->participants_used.load(memory_order_relaxed); ++i) {
+      const participant& p = c->participants[i];
       *completed += p.counters.completed.read();
       if (&p != &but && is_such(p)) return true;
     }

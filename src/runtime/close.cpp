@@ -58,7 +58,8 @@ bool is_in_use(runtime_state& c) noexcept {
   if (hook_call::is_here()) return true;
   const participant* self = here(c);
   if (self != nullptr) return is_in_task_or_bulk(c, *self);
-  return !c.caps.many_hosts && c.people[c.first_host].is_bound.load(memory_order_relaxed) != 0;
+  return !c.caps.many_hosts &&
+         c.participants[c.first_host].is_bound.load(memory_order_relaxed) != 0;
 }
 
 status close_within(runtime_state* c, std::int64_t timeout_ns, bool cancel_waiting) noexcept {
@@ -110,8 +111,8 @@ void close(runtime_state* c) noexcept {
       "a runtime was destroyed by one of its own tasks, or while one of its bulks was made; "
       "destroy it where it was made");
   drop_exceptions(*c);
-  for (std::uint32_t i = 0; i < c->people_count; ++i) {
-    participant& p = c->people[i];
+  for (std::uint32_t i = 0; i < c->participant_count; ++i) {
+    participant& p = c->participants[i];
     LEV_DCHECK(is_at_rest(p) && p.inbox.looks_empty());
     close_contexts(p);
     if (p.store != nullptr) c->machine->close_store(p.store, c->settings.local_store_bytes);

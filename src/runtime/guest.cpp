@@ -138,7 +138,7 @@ class watch_pauses {
 // time is virtual, workers go on in the wait of the host.
 const participant* below(const participant& p) noexcept {
   const engine& e = *p.engine;
-  return (e.caps.virtual_time && p.is_worker ? e.people[e.first_host] : p).serves_in;
+  return (e.caps.virtual_time && p.is_worker ? e.participants[e.first_host] : p).serves_in;
 }
 
 }  // namespace

@@ -193,28 +193,28 @@ constexpr std::uint32_t edges_of_submit = options::after_max;
 // All caches together hold at most half of `there`, so that one participant cannot starve another.
 std::uint32_t limit_of_cache(const runtime_state& c, std::uint32_t there) {
   constexpr std::uint32_t limit_min = 4;
-  LEV_ASSERT(c.people_count != 0);
-  const std::uint32_t limit = smaller(index_cache::size_max, there / 2 / c.people_count);
+  LEV_ASSERT(c.participant_count != 0);
+  const std::uint32_t limit = smaller(index_cache::size_max, there / 2 / c.participant_count);
   // A submit that is refused when all are in use must find each free one.
   return limit < limit_min || c.settings.full == when_full::fail ? 0 : limit;
 }
 
 void open_people(runtime_state& c) {
-  c.people_count = c.first_host + hosts_max(c);
-  LEV_ASSERT(c.first_host >= c.workers && c.people_count < 0xffff);
-  c.participants.reset(new participant[c.people_count]);
-  c.flags.reset(new doorbell<>::flag*[c.people_count]);
-  c.people = c.participants.get();
+  c.participant_count = c.first_host + hosts_max(c);
+  LEV_ASSERT(c.first_host >= c.workers && c.participant_count < 0xffff);
+  c.participants_owner.reset(new participant[c.participant_count]);
+  c.flags.reset(new doorbell<>::flag*[c.participant_count]);
+  c.participants = c.participants_owner.get();
   const bool frames = c.caps.async_copies && c.depth > 1;
   const std::size_t frames_each = frames_of(c);
-  if (frames) c.frames.reset(new job[frames_each * c.people_count]);
+  if (frames) c.frames.reset(new job[frames_each * c.participant_count]);
   if (c.depth > 1 && c.has_contexts)
-    c.hints.reset(new data_hint[std::size_t{hint_count} * c.people_count]);
+    c.hints.reset(new data_hint[std::size_t{hint_count} * c.participant_count]);
   // up to the first host thread
   const std::size_t traced = c.settings.trace_events == 0 ? 0 : c.first_host + 1;
   if (traced != 0) c.events.reset(new kept_event[traced * c.settings.trace_events]);
-  for (std::uint32_t i = 0; i < c.people_count; ++i) {
-    participant& p = c.people[i];
+  for (std::uint32_t i = 0; i < c.participant_count; ++i) {
+    participant& p = c.participants[i];
     p.engine = &c;
     p.index = i;
     p.is_worker = i < c.first_host;
@@ -230,17 +230,17 @@ void open_people(runtime_state& c) {
                     c.settings.trace_events);
     c.flags[i] = &p.asleep;
   }
-  c.people_used.store(c.first_host, memory_order_relaxed);
-  c.doorbell.open(c.flags.get(), c.people_count);
-  c.hosts_by_core.open(c.people_count - c.first_host);
+  c.participants_used.store(c.first_host, memory_order_relaxed);
+  c.doorbell.open(c.flags.get(), c.participant_count);
+  c.hosts_by_core.open(c.participant_count - c.first_host);
 }
 
 void run_worker(void* context, std::uint32_t worker) {
   auto& c = *static_cast<runtime_state*>(context);
   LEV_ASSERT(worker >= c.first_actor && worker < c.first_host);
-  set_current_actor(&c.people[worker]);
-  if (c.crew->is_service(c.people[worker])) begin_service(c.people[worker]);
-  work(c, c.people[worker]);
+  set_current_actor(&c.participants[worker]);
+  if (c.crew->is_service(c.participants[worker])) begin_service(c.participants[worker]);
+  work(c, c.participants[worker]);
   set_current_actor(nullptr);
 }
 

@@ -85,9 +85,9 @@ void runtime::pass_time(std::uint64_t cycles) noexcept {
 
 counters runtime::count() const noexcept {
   counters sum{};
-  const std::uint32_t used = state_->people_used.load(memory_order_relaxed);
+  const std::uint32_t used = state_->participants_used.load(memory_order_relaxed);
   for (std::uint32_t i = 0; i < used; ++i) {
-    const own_counters& own = state_->people[i].counters;
+    const own_counters& own = state_->participants[i].counters;
     sum.completed += own.completed.read();
     sum.failed += own.failed.read();
     sum.direct += own.direct.read();
@@ -98,30 +98,30 @@ counters runtime::count() const noexcept {
     sum.bad_filters += own.bad_filters.read();
     sum.deaths += own.deaths.read();
     sum.reruns += own.reruns.read();
-    if (state_->people[i].is_worker) {
+    if (state_->participants[i].is_worker) {
       sum.parks += own.parks.read();
     } else {
-      sum.helped += state_->crew->done_by(state_->people[i]);
+      sum.helped += state_->crew->done_by(state_->participants[i]);
     }
   }
   // Afterwards, so that no task is complete and not submitted: workers submit what they cut.
-  const std::uint32_t used_now = state_->people_used.load(memory_order_relaxed);
+  const std::uint32_t used_now = state_->participants_used.load(memory_order_relaxed);
   for (std::uint32_t i = 0; i < used_now; ++i)
-    sum.submitted += state_->people[i].counters.submitted.read();
+    sum.submitted += state_->participants[i].counters.submitted.read();
   return sum;
 }
 
 worker_counters runtime::count_worker(unsigned index) const noexcept {
   worker_counters w{};
-  if (state_->people == nullptr) return w;
+  if (state_->participants == nullptr) return w;
   if (index < state_->workers) {
-    w.completed = state_->crew->done_by(state_->people[index]);
-    w.busy_ns = state_->people[index].counters.busy_ns.read();
+    w.completed = state_->crew->done_by(state_->participants[index]);
+    w.busy_ns = state_->participants[index].counters.busy_ns.read();
   } else if (index == state_->workers) {
-    for (std::uint32_t i = state_->workers; i < state_->people_used.load(memory_order_relaxed);
-         ++i) {
-      w.completed += state_->crew->done_by(state_->people[i]);
-      w.busy_ns += state_->people[i].counters.busy_ns.read();
+    for (std::uint32_t i = state_->workers;
+         i < state_->participants_used.load(memory_order_relaxed); ++i) {
+      w.completed += state_->crew->done_by(state_->participants[i]);
+      w.busy_ns += state_->participants[i].counters.busy_ns.read();
     }
   }
   return w;
@@ -129,8 +129,8 @@ worker_counters runtime::count_worker(unsigned index) const noexcept {
 
 std::uint64_t runtime::trace_hash() const noexcept {
   std::uint64_t h = state_->machine == nullptr ? 0 : state_->machine->schedule_hash();
-  for (std::uint32_t i = 0; i < state_->people_used.load(memory_order_relaxed); ++i) {
-    const event_ring& events = state_->people[i].events;
+  for (std::uint32_t i = 0; i < state_->participants_used.load(memory_order_relaxed); ++i) {
+    const event_ring& events = state_->participants[i].events;
     if (events.is_open() && events.written() != 0) h = mix64(h ^ events.hash()) + i;
   }
   return h;
@@ -138,19 +138,19 @@ std::uint64_t runtime::trace_hash() const noexcept {
 
 status runtime::write_trace(const char* path) const noexcept {
   if (state_->settings.trace_events == 0) return status::not_supported;
-  if (state_->people == nullptr) return status::closed;
+  if (state_->participants == nullptr) return status::closed;
   const no_write_signals guard;
   std::FILE* file = path == nullptr ? nullptr : std::fopen(path, "we");
   if (file == nullptr) return status::unavailable;
   chrome_writer writer(file);
-  LEV_ASSERT(state_->first_host < state_->people_count);
+  LEV_ASSERT(state_->first_host < state_->participant_count);
   for (std::uint32_t i = 0; i <= state_->first_host; ++i) {
     char name[32];
     const char* kind = i < state_->workers      ? "worker %u"
                        : i < state_->first_host ? "service"
                                                 : "host";
     std::snprintf(name, sizeof name, kind, i);
-    writer.write_lanes(i, name, state_->people[i].events);
+    writer.write_lanes(i, name, state_->participants[i].events);
   }
   const bool written = writer.finish();
   return std::fclose(file) == 0 && written ? status::ok : status::unavailable;

@@ -27,7 +27,7 @@ struct runtime_state : engine {
   std::unique_ptr<index_ring<>::cell[]> cells;  // free list, prefilter, ready, free edges
   std::unique_ptr<waiting_task[]> waiting;      // reorder buffer and its backup
   std::unique_ptr<dependant[]> nodes;
-  std::unique_ptr<participant[]> participants;
+  std::unique_ptr<participant[]> participants_owner;
   std::unique_ptr<lev::doorbell<>::flag*[]> flags;
   std::unique_ptr<data_hint[]> hints;
   std::unique_ptr<job[]> frames;

@@ -63,8 +63,8 @@ namespace {
 inline bool try_direct(runtime_state& c, participant& self, std::uint32_t task,
                        const draft& d) noexcept {
   if (self.tickets_ahead++ >= c.mailboxes) return false;
-  participant* const end = c.people + c.mailboxes;
-  for (participant* p = c.people; p != end; ++p) {
+  participant* const end = c.participants + c.mailboxes;
+  for (participant* p = c.participants; p != end; ++p) {
     // A hint: it costs no transfer of a line while nothing changes.
     if (p->is_polling.load(memory_order_relaxed) != 0 && send_direct(c, self, task, d, *p))
       return true;

@@ -305,8 +305,8 @@ bool is_stranded(runtime_state& c) noexcept {
   LEV_DCHECK(c.closing.load(memory_order_relaxed) != 0);  // or hosts may submit more
   const bulk_census::look before = c.bulks.see();
   if (before.going_on() != 0 || !is_quiescent(c, before.open())) return false;
-  for (std::uint32_t i = 0; i < c.people_count; ++i) {
-    const participant& p = c.people[i];
+  for (std::uint32_t i = 0; i < c.participant_count; ++i) {
+    const participant& p = c.participants[i];
     const bool calls_in = p.is_worker || p.doing.load(memory_order_relaxed) != activity::elsewhere;
     if (calls_in && p.free_slots.count() != 0) return false;
   }
@@ -316,15 +316,15 @@ bool is_stranded(runtime_state& c) noexcept {
 // Completions are looked at first, then the participants' own free slots, then the pool's ring: a
 // slot on its way to be free is seen at one of these places.
 bool is_held_by_caller(runtime_state& c, const participant& self) noexcept {
-  for (std::uint32_t i = c.first_host; i < c.people_count; ++i) {
+  for (std::uint32_t i = c.first_host; i < c.participant_count; ++i) {
     // Pairs with the end of a bound thread. Sequentially consistent: the last look of a sleeper
     // comes after it has said that it sleeps.
-    if (i != self.index && c.people[i].is_bound.load(memory_order_seq_cst) != 0) return false;
+    if (i != self.index && c.participants[i].is_bound.load(memory_order_seq_cst) != 0) return false;
   }
   // A bulk that it is submitting is complete when it says so.
   if (!is_quiescent(c, self.open_joins)) return false;
-  for (std::uint32_t i = 0; i < c.people_count; ++i) {
-    if (c.people[i].free_slots.count() != 0) return false;
+  for (std::uint32_t i = 0; i < c.participant_count; ++i) {
+    if (c.participants[i].free_slots.count() != 0) return false;
   }
   return c.task_slots.looks_exhausted();
 }
@@ -382,7 +382,8 @@ outcome wait_any_id(runtime_state* c, std::uint64_t* ids, std::size_t count, std
   if (const status s = check_wait(timeout_ns, how); s != status::ok) return failed_with(s);
   participant* self = here(*c);
   if (self == nullptr && c->why_absent != nullptr) return failed_with(status::closed);
-  participant& waiter = self != nullptr ? *self : c->people[c->first_host];  // not armed without
+  participant& waiter =
+      self != nullptr ? *self : c->participants[c->first_host];  // not armed without
   await_any what(*c, waiter, ids, count);
   const std::uint64_t deadline = timeout_ns < 0 ? no_deadline : deadline_after(*c, timeout_ns);
   if (!what.is_there() && self != nullptr && all_wait_for_themselves(*c, *self, ids, count))

@@ -39,7 +39,7 @@ bool crew::run_one(participant& self) noexcept {
 
 void crew::queued(participant& self) noexcept {
   const std::uint32_t near = self.index + 1;
-  const std::uint32_t who = e.doorbell.wake_one(near < e.people_count ? near : 0);
+  const std::uint32_t who = e.doorbell.wake_one(near < e.participant_count ? near : 0);
   if (who != no_one) unpark_for_work(e, who);
 }
 

@@ -41,9 +41,9 @@ struct engine {
   // one thread: by a fork(), in the child, and before the runtime exists.
   const char* why_absent = nullptr;
   std::uint32_t workers = 0;
-  std::uint32_t people_count = 0;  // workers, other actors of the machine, then host threads
-  std::uint32_t takers = 1;        // workers, plus one if hosts help
-  std::uint32_t cores = 1;         // that this process may use
+  std::uint32_t participant_count = 0;  // workers, other actors of the machine, then host threads
+  std::uint32_t takers = 1;             // workers, plus one if hosts help
+  std::uint32_t cores = 1;              // that this process may use
   std::uint32_t depth = 1;
   std::uint32_t mailboxes = 0;  // workers that a submitter may send a task to
   bool has_contexts = false;    // tasks run here, and another goes on when one waits
@@ -66,12 +66,12 @@ struct engine {
   item_costs costs;
   lev::doorbell<> doorbell;
   core_lists hosts_by_core;
-  participant* people = nullptr;
+  participant* participants = nullptr;
   lev::crew* crew = nullptr;
 
   // Written by host threads that bind for the first time, read by thieves and wakers: participants
   // in use. Publishes nothing: participants are ready from the start.
-  alignas(line_pair_bytes) atomic<std::uint32_t> people_used{0};
+  alignas(line_pair_bytes) atomic<std::uint32_t> participants_used{0};
   // Written by sleepers, read by completers and by those that free slots: how many participants
   // want each thing.
   atomic<std::uint32_t> space_wanted{0};

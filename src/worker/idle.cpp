@@ -16,9 +16,9 @@ bool has_work(engine& e, participant& self) noexcept {
       e.sched.has_waiting() || has_backlog(e) ||
       (self.free_slots.count() != 0 && !e.backlog.looks_empty()))
     return true;
-  const std::uint32_t used = e.people_used.load(memory_order_relaxed);
+  const std::uint32_t used = e.participants_used.load(memory_order_relaxed);
   for (std::uint32_t i = 0; i < used; ++i) {
-    if (!e.people[i].inbox.looks_empty() || shows_staged(e, e.people[i])) return true;
+    if (!e.participants[i].inbox.looks_empty() || shows_staged(e, e.participants[i])) return true;
   }
   return false;
 }
@@ -113,9 +113,9 @@ void sleep(engine& e, participant& self, awaited& what, std::uint64_t deadline_n
 bool is_crowded(engine& e) noexcept {
   if (e.caps.virtual_time) return false;
   std::uint32_t waiting = 0;
-  const std::uint32_t used = e.people_used.load(memory_order_relaxed);
+  const std::uint32_t used = e.participants_used.load(memory_order_relaxed);
   for (std::uint32_t i = e.first_host; i < used && e.workers + waiting <= e.cores; ++i)
-    waiting += e.people[i].doing.load(memory_order_relaxed) != activity::elsewhere;
+    waiting += e.participants[i].doing.load(memory_order_relaxed) != activity::elsewhere;
   return e.workers + larger(waiting, 1u) > e.cores;
 }
 

@@ -57,7 +57,7 @@ inline void idle_directed(engine& e, participant& self, awaited& what,
   const core_find found = look_around(e, self, list, what, deadline_ns);
   list.stop_polling([&](std::uint32_t host) { unpark(e, host); });
   LEV_DCHECK(found.what != core_find::named ||
-             (found.host < e.people_count && found.host != self.index));
+             (found.host < e.participant_count && found.host != self.index));
   if (found.what == core_find::news) return;
   self.directed_core.store(core + 1, memory_order_relaxed);
   const bool sleeps = what.arm() && !what.is_there();

@@ -195,14 +195,14 @@ inline bool try_steal_staged(engine& e, participant& from, std::uint32_t* task) 
 }
 
 [[gnu::noinline]] inline std::uint32_t take_stolen(engine& e, participant& self) noexcept {
-  const std::uint32_t used = e.people_used.load(memory_order_relaxed);
+  const std::uint32_t used = e.participants_used.load(memory_order_relaxed);
   if (used < 2) return no_slot;
-  LEV_DCHECK(used <= e.people_count && self.index < used);
+  LEV_DCHECK(used <= e.participant_count && self.index < used);
   const std::uint32_t first = self.random.below(used);
   for (std::uint32_t i = 0; i < used; ++i) {
     const std::uint32_t victim = first + i < used ? first + i : first + i - used;
     std::uint32_t task = 0;
-    participant& from = e.people[victim];
+    participant& from = e.participants[victim];
     if (victim == self.index || (!from.inbox.try_steal(&task) && !try_steal_staged(e, from, &task)))
       continue;
     self.counters.stolen.add(1);
@@ -325,9 +325,9 @@ inline bool looks_idle(engine& e, participant& self) noexcept {
   if (self.mailbox.letter_announced(self.letters_seen) || !e.sched.ready().looks_empty() ||
       !e.sched.looks_empty() || has_backlog(e))
     return false;
-  const std::uint32_t used = e.people_used.load(memory_order_relaxed);
+  const std::uint32_t used = e.participants_used.load(memory_order_relaxed);
   for (std::uint32_t i = 0; i < used; ++i) {
-    if (!e.people[i].inbox.looks_empty() || shows_staged(e, e.people[i])) return false;
+    if (!e.participants[i].inbox.looks_empty() || shows_staged(e, e.participants[i])) return false;
   }
   return true;
 }

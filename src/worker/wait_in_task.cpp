@@ -30,8 +30,8 @@ namespace lev {
 namespace {
 
 bool does_another_work(engine& e, const participant& self) noexcept {
-  for (std::uint32_t i = 0; i < e.people_used.load(memory_order_relaxed); ++i) {
-    const participant& p = e.people[i];
+  for (std::uint32_t i = 0; i < e.participants_used.load(memory_order_relaxed); ++i) {
+    const participant& p = e.participants[i];
     if (&p != &self && is_at_work(p)) return true;
   }
   return false;
@@ -48,8 +48,8 @@ bool does_anything_go_on(engine& e, const participant& self, giving_up how,
     const bool has_time_out = self.held != nullptr && self.held->timed_count != 0;
     return has_time_out || e.does_anybody_work(self, ended);
   }
-  for (std::uint32_t i = 0; i < e.people_used.load(memory_order_relaxed); ++i)
-    *ended += e.people[i].counters.completed.read();
+  for (std::uint32_t i = 0; i < e.participants_used.load(memory_order_relaxed); ++i)
+    *ended += e.participants[i].counters.completed.read();
   return does_another_work(e, self);
 }
 
@@ -88,8 +88,8 @@ class stillness {
 // A host in its own program, or one that will return to it, may still do something about it; so may
 // a wait that ends by its time.
 bool is_everybody_waiting(engine& e) noexcept {
-  for (std::uint32_t i = 0; i < e.people_used.load(memory_order_relaxed); ++i) {
-    const participant& p = e.people[i];
+  for (std::uint32_t i = 0; i < e.participants_used.load(memory_order_relaxed); ++i) {
+    const participant& p = e.participants[i];
     const bool is_host = i >= e.first_host;
     if (is_host && p.is_bound.load(memory_order_relaxed) == 0) continue;
     const std::uint32_t now = p.doing.load(memory_order_relaxed);
@@ -271,8 +271,8 @@ bool find_related(engine& e, participant& self, const awaited& what, reach how,
   if (how == reach::near) return false;
   const auto is_wanted = [&](std::uint32_t t) noexcept { return is_related(e, self, what, t); };
   if (find_kept_back(e, self, is_wanted, what.is_elsewhere(), others, task)) return true;
-  for (std::uint32_t i = 0; i < e.people_used.load(memory_order_relaxed); ++i) {
-    participant& p = e.people[i];
+  for (std::uint32_t i = 0; i < e.participants_used.load(memory_order_relaxed); ++i) {
+    participant& p = e.participants[i];
     if (&p == &self || p.doing.load(memory_order_relaxed) == activity::serves) continue;
     while (p.inbox.try_steal(task)) {
       if (is_wanted(*task)) return true;

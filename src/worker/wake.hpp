@@ -12,8 +12,8 @@
 namespace lev {
 
 inline void unpark(engine& e, std::uint32_t who) noexcept {
-  LEV_DCHECK(who < e.people_count);
-  participant& p = e.people[who];
+  LEV_DCHECK(who < e.participant_count);
+  participant& p = e.participants[who];
   p.park.unpark(*e.machine);
   if (p.guest.waits.load(memory_order_relaxed) != 0) [[unlikely]]
     unpark_outer(p);
@@ -22,8 +22,8 @@ inline void unpark(engine& e, std::uint32_t who) noexcept {
 // unpark_for_work() wakes a worker for a waker that goes on working: the two are to run side by
 // side.
 inline void unpark_for_work(engine& e, std::uint32_t who) noexcept {
-  LEV_DCHECK(who < e.people_count);
-  participant& p = e.people[who];
+  LEV_DCHECK(who < e.participant_count);
+  participant& p = e.participants[who];
   e.machine->begin_wake(p.sleeper);
   unpark(e, who);
   e.machine->end_wake(p.sleeper);
@@ -32,8 +32,8 @@ inline void unpark_for_work(engine& e, std::uint32_t who) noexcept {
 // wake_one_waiter() tells participant `who`, which announced itself at a task, that the task is
 // complete: it is woken, or named to the host that polls on its core.
 inline void wake_one_waiter(engine& e, std::uint32_t who) noexcept {
-  LEV_DCHECK(who < e.people_count);
-  const std::uint32_t core = e.people[who].directed_core.load(memory_order_relaxed);
+  LEV_DCHECK(who < e.participant_count);
+  const std::uint32_t core = e.participants[who].directed_core.load(memory_order_relaxed);
   if (core == 0) return unpark(e, who);
   e.hosts_by_core.of(core - 1).name(who, [&](std::uint32_t host) { unpark(e, host); });
 }
@@ -45,9 +45,9 @@ inline void wake_worker(engine& e, participant& self) noexcept {
 
 // wake_wanting() wakes every participant that sleeps for `want`.
 inline void wake_wanting(engine& e, std::uint32_t want) noexcept {
-  const std::uint32_t used = e.people_used.load(memory_order_relaxed);
+  const std::uint32_t used = e.participants_used.load(memory_order_relaxed);
   for (std::uint32_t i = 0; i < used; ++i) {
-    if ((e.people[i].wants.load(memory_order_relaxed) & want) != 0) unpark(e, i);
+    if ((e.participants[i].wants.load(memory_order_relaxed) & want) != 0) unpark(e, i);
   }
 }
 
@@ -56,13 +56,13 @@ inline void wake_wanting(engine& e, std::uint32_t want) noexcept {
 // 64 to 270 us for a task of nothing, on a busy machine. A participant that was woken calls this
 // itself while there is a slot, before it takes one.
 [[gnu::cold, gnu::noinline]] inline void wake_for_slot(engine& e) noexcept {
-  const std::uint32_t used = e.people_used.load(memory_order_relaxed);
+  const std::uint32_t used = e.participants_used.load(memory_order_relaxed);
   const std::uint32_t first = e.next_for_slot.load(memory_order_relaxed);
   for (std::uint32_t n = 0; n < used; ++n) {
     const std::uint32_t who = (first + n) % used;
     // Pairs with await_space::disarm(). Sequentially consistent: a participant that is still found
     // here sees the slot, which was there before, when it has taken its wish back.
-    if ((e.people[who].wants.load(memory_order_seq_cst) & want_slot) == 0) continue;
+    if ((e.participants[who].wants.load(memory_order_seq_cst) & want_slot) == 0) continue;
     e.next_for_slot.store(who + 1, memory_order_relaxed);
     return unpark(e, who);
   }
@@ -110,7 +110,7 @@ inline void give_slot(engine& e, index_cache& cache, std::uint32_t task) noexcep
   if (const unsigned worker = s.mailbox.load(memory_order_relaxed); worker != 0) {
     LEV_DCHECK(worker <= e.workers);
     s.mailbox.store(0, memory_order_relaxed);
-    e.people[worker - 1].mailbox.release_lease();
+    e.participants[worker - 1].mailbox.release_lease();
   }
   if (e.task_slots.give(cache, task)) tell_space(e);
 }

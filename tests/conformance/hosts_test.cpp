@@ -62,17 +62,17 @@ TEST_P(hosts_test, a_ticket_may_be_waited_for_by_another_thread) {
 // How many participants sleep; those of hosts only, or all.
 template <class Counts>
 int sleepers(runtime& r, const Counts& counts) {
-  const std::span people(r.state()->people, r.state()->people_count);
-  return static_cast<int>(std::count_if(people.begin(), people.end(), [&](const participant& p) {
-    return counts(p) && p.park.is_asleep();
-  }));
+  const std::span participants(r.state()->participants, r.state()->participant_count);
+  return static_cast<int>(
+      std::count_if(participants.begin(), participants.end(),
+                    [&](const participant& p) { return counts(p) && p.park.is_asleep(); }));
 }
 bool is_host(const participant& p) {
   return !p.is_worker;
 }
 std::uint64_t host_parks(runtime& r) {
   std::uint64_t parks = 0;
-  for (const participant& p : std::span(r.state()->people, r.state()->people_count))
+  for (const participant& p : std::span(r.state()->participants, r.state()->participant_count))
     parks += is_host(p) ? p.counters.parks.read() : 0;
   return parks;
 }

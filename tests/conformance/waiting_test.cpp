@@ -485,7 +485,8 @@ TEST_P(waiting_threads_test, a_wake_up_that_is_left_over_is_no_work) {
   expect_ok(r.submit(nothing));
   std::thread([&r] { r.submit(nothing).wait(); }).join();
   detail::runtime_state& s = *r.state();
-  for (std::uint32_t i = s.first_host; i < s.people_count; ++i) s.people[i].park.unpark(*s.machine);
+  for (std::uint32_t i = s.first_host; i < s.participant_count; ++i)
+    s.participants[i].park.unpark(*s.machine);
   std::atomic<int> refused{0};
   for (int i = 0; i < 3; ++i) r.post(submits_until_refused, ref{&r}, ref{&refused});
   EXPECT_EQ(r.wait_for_completion(wait_limit_ns()).code, status::ok);

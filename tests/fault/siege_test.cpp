@@ -217,11 +217,11 @@ class siege : public testing::TestWithParam<isolation> {
     for (int i = 0; i < 4; ++i) {
       ASSERT_NO_FATAL_FAILURE(run_batch(r, random, may_cancel, sum));
     }
-    const auto& people = r.state()->people;
+    const auto& participants = r.state()->participants;
     std::uint64_t from_honest = 0;
     for (std::uint32_t w = 1; w < 3; ++w) {
-      from_honest += people[w].counters.executed.read();
-      EXPECT_EQ(people[w].counters.deaths.read(), 0u) << "an honest worker died";
+      from_honest += participants[w].counters.executed.read();
+      EXPECT_EQ(participants[w].counters.deaths.read(), 0u) << "an honest worker died";
     }
     EXPECT_LE(sum.right, from_honest);
     EXPECT_GE(sum.right + sum.cancelled, from_honest) << "an honest worker's result was lost";

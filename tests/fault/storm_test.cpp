@@ -23,7 +23,7 @@ const auto add_number = define("storm.add_number", [](std::uint64_t n, inout<std
 std::uint64_t at_step(runtime& r, chaos_step step) {
   std::uint64_t sum = 0;
   for (unsigned w = 0; w < r.workers(); ++w)
-    sum += r.state()->people[w].counters.chaos[static_cast<std::size_t>(step)].read();
+    sum += r.state()->participants[w].counters.chaos[static_cast<std::size_t>(step)].read();
   return sum;
 }
 

@@ -57,8 +57,8 @@ struct consumed : pipeline<consumed, 1, 2> {
     if (has_ended.fetch_add(1) == 0) return;
     wait_for_completion();
     std::uint32_t kept = 0;
-    for (std::uint32_t i = 0; i < core->people_count; ++i)
-      kept += core->people[i].free_edges.count();
+    for (std::uint32_t i = 0; i < core->participant_count; ++i)
+      kept += core->participants[i].free_edges.count();
     // The worker may be giving its own back, which are in both places for a moment.
     require(core->edges.free_count() + kept >= core->edges.count(), "all edges are back");
   }

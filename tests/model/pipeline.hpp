@@ -116,13 +116,13 @@ procedure_id register_or_throw(const procedure_info&) {
 void begin_service(participant&) noexcept {}
 participant* here(runtime_state& c) noexcept {
   const std::uint32_t index = rl::thread_index();
-  std::uint32_t used = c.people_used.load(memory_order_relaxed);
+  std::uint32_t used = c.participants_used.load(memory_order_relaxed);
   while (used < index + 1 &&
-         !c.people_used.compare_exchange_strong(used, index + 1, memory_order_seq_cst)) {
+         !c.participants_used.compare_exchange_strong(used, index + 1, memory_order_seq_cst)) {
   }
-  if (c.people[index].is_bound.load(memory_order_relaxed) == 0)
-    c.people[index].is_bound.store(1, memory_order_relaxed);
-  return &c.people[index];
+  if (c.participants[index].is_bound.load(memory_order_relaxed) == 0)
+    c.participants[index].is_bound.store(1, memory_order_relaxed);
+  return &c.participants[index];
 }
 participant* closer(runtime_state& c) noexcept {
   return here(c);

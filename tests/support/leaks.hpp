@@ -30,9 +30,9 @@ inline void expect_idle(detail::runtime_state& c, participant& p) {
 
 inline void expect_slots_free(detail::runtime_state& c) {
   std::uint32_t cached = 0;
-  for (std::uint32_t i = 0; i < c.people_count; ++i) {
-    EXPECT_LE(c.people[i].free_slots.count(), c.people[i].free_slots.limit);
-    cached += c.people[i].free_slots.count();
+  for (std::uint32_t i = 0; i < c.participant_count; ++i) {
+    EXPECT_LE(c.participants[i].free_slots.count(), c.participants[i].free_slots.limit);
+    cached += c.participants[i].free_slots.count();
   }
   EXPECT_EQ(c.task_slots.free_count() + cached, c.task_slots.listed_count()) << "task slots leaked";
   std::uint32_t not_free = 0;
@@ -63,11 +63,12 @@ inline void expect_nothing_leaked(runtime& r) {
   EXPECT_TRUE(c.sched.ready().looks_empty());
   EXPECT_TRUE(c.sched.looks_empty());
   EXPECT_TRUE(c.backlog.looks_empty());
-  for (std::uint32_t i = 0; i < c.people_count; ++i) expect_idle(c, c.people[i]);
+  for (std::uint32_t i = 0; i < c.participant_count; ++i) expect_idle(c, c.participants[i]);
   expect_slots_free(c);
   expect_mutexes_free(c);
   std::uint32_t kept_edges = 0;
-  for (std::uint32_t i = 0; i < c.people_count; ++i) kept_edges += c.people[i].free_edges.count();
+  for (std::uint32_t i = 0; i < c.participant_count; ++i)
+    kept_edges += c.participants[i].free_edges.count();
   EXPECT_EQ(c.edges.free_count() + kept_edges, c.edges.count()) << "dependency edges leaked";
 }
 
