@@ -161,13 +161,13 @@ void in_parent() noexcept {
 // If a body forked, it is still on the stack. Its neighbours, which wait in other contexts, are the
 // parent's: they get no turn here.
 void part_from_others(participant& self) noexcept {
-  contexts* held = self.held;
-  if (held == nullptr) return;
-  held->current->next = held->current;
-  held->free = nullptr;
-  held->waiting = held->last_waiting = nullptr;
-  held->waiting_count = 0;
-  held->live = 1;
+  contexts* own = self.contexts;
+  if (own == nullptr) return;
+  own->current->next = own->current;
+  own->free = nullptr;
+  own->waiting = own->last_waiting = nullptr;
+  own->waiting_count = 0;
+  own->live = 1;
 }
 
 // The parent's runtimes stay in the list, so that their memory does not count as lost.

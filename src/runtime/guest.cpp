@@ -47,7 +47,7 @@ class await_as_guest final : public awaited {
   // its time has a context left then. A service has none, and waits like a host.
   bool may_give_up() const noexcept {
     return when_ == giving_up::when_still ||
-           (outer_.held != nullptr && outer_.held->free == nullptr &&
+           (outer_.contexts != nullptr && outer_.contexts->free == nullptr &&
             outer_.doing.load(memory_order_relaxed) == activity::waits);
   }
   // Whether no participant of any runtime has run anything for patience_ns.

@@ -259,7 +259,7 @@ constexpr std::uint64_t put_off_id = ~std::uint64_t{0};
 // If that wait was in vain, the others wait for the task itself, and it may post twice as many.
 inline bool is_backlog_short(const runtime_state& c, participant& self,
                              const participant& poster) noexcept {
-  const bool has_context = poster.held == nullptr || poster.held->free != nullptr;
+  const bool has_context = poster.contexts == nullptr || poster.contexts->free != nullptr;
   const std::uint64_t size = c.backlog.size();
   if (size < c.settings.tickets) self.backlog_most = c.settings.tickets;
   return !has_context || size < self.backlog_most;

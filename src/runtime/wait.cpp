@@ -71,7 +71,7 @@ status check_waiter(const runtime_state& c, const participant* self) noexcept {
   if (self == nullptr) return status::would_block;
   // A task that waits too deep on its stack is set aside if there is another context to go on in.
   const bool has_context =
-      self->staying == 0 && (self->held == nullptr || self->held->free != nullptr);
+      self->staying == 0 && (self->contexts == nullptr || self->contexts->free != nullptr);
   const bool is_too_deep = self->nest >= c.settings.nest_max && !has_context;
   return is_too_deep ? status::too_deep : status::ok;
 }

@@ -163,7 +163,7 @@ class untaken {
     for (std::uint32_t i = 0; i < e.participants_used.load(memory_order_relaxed); ++i)
       ended += e.participants[i].counters.completed.read();
     const bool was_quiet = since_ns_ != 0 && ended == ended_ && has_work(e, self);
-    const bool has_first = was_quiet && has_first_company(*self.held);
+    const bool has_first = was_quiet && has_first_company(*self.contexts);
     const bool is_due =
         was_quiet && now_ns - since_ns_ >= (has_first ? patience_ns : patience_with_others_ns);
     if (was_quiet && !is_due) return false;
@@ -209,7 +209,7 @@ bool is_consistent(const contexts& c, const held_context& in_ring) noexcept {
 }
 
 contexts* contexts_of(participant& self) noexcept {
-  if (self.held != nullptr || !self.engine->has_contexts) return self.held;
+  if (self.contexts != nullptr || !self.engine->has_contexts) return self.contexts;
   auto* c = new (std::nothrow) contexts;
   if (c == nullptr) return nullptr;
   c->engine = self.engine;
@@ -229,19 +229,19 @@ contexts* contexts_of(participant& self) noexcept {
   c->current = &c->all[0];
   c->current->next = c->current;
   LEV_DCHECK(is_consistent(*c, *c->current) && c->limit_max <= contexts_max);
-  return self.held = c;
+  return self.contexts = c;
 }
 
 void close_contexts(participant& self) noexcept {
-  if (self.held == nullptr) return;
+  if (self.contexts == nullptr) return;
   // Otherwise a stack would be unmapped with a task on it.
-  LEV_ASSERT(!has_company(self) && self.held->current == &self.held->all[0]);
-  while (transfer_set* set = self.held->free_sets) {
-    self.held->free_sets = set->below;
+  LEV_ASSERT(!has_company(self) && self.contexts->current == &self.contexts->all[0]);
+  while (transfer_set* set = self.contexts->free_sets) {
+    self.contexts->free_sets = set->below;
     delete set;
   }
-  delete self.held;
-  self.held = nullptr;
+  delete self.contexts;
+  self.contexts = nullptr;
 }
 
 void pay_switch(contexts& c) noexcept {
@@ -322,7 +322,7 @@ void suspend(contexts& c, awaited& what, std::uint64_t deadline_ns) noexcept {
 }
 
 void finish_company(engine& e, participant& self) noexcept {
-  contexts& c = *self.held;
+  contexts& c = *self.contexts;
   LEV_DCHECK(c.current == &c.all[0] && !c.is_leaving && self.running == nullptr);
   c.is_leaving = true;
   untaken queued;
@@ -375,8 +375,8 @@ void end_transfers(participant& self, job& j) noexcept {
   }
   set.pending = 0;
   if (std::exchange(set.stays, false)) --self.staying;
-  set.below = self.held->free_sets;
-  self.held->free_sets = &set;
+  set.below = self.contexts->free_sets;
+  self.contexts->free_sets = &set;
   j.transfers = nullptr;
 }
 

@@ -96,12 +96,12 @@ void close_contexts(participant& self) noexcept;
 
 // Whether tasks are under way on contexts other than the caller's.
 inline bool has_company(const participant& self) noexcept {
-  return self.held != nullptr && (self.held->live > 1 || self.held->waiting != nullptr);
+  return self.contexts != nullptr && (self.contexts->live > 1 || self.contexts->waiting != nullptr);
 }
 
 // Whether one of them would have the next turn.
 inline bool has_turns(const participant& self) noexcept {
-  return self.held != nullptr && self.held->live > 1;
+  return self.contexts != nullptr && self.contexts->live > 1;
 }
 
 // owes_others() tells whether a host that helped has completed or taken something that others wait
@@ -171,8 +171,8 @@ inline void give_way(contexts& c) noexcept {
 // take_turns() is for a context between two tasks: contexts whose wait is over, and those that
 // yield, go on first.
 inline void take_turns(participant& self) noexcept {
-  if (self.held == nullptr) return;
-  contexts& c = *self.held;
+  if (self.contexts == nullptr) return;
+  contexts& c = *self.contexts;
   if (c.waiting != nullptr) wake_waiters(c);
   // They may take long.
   if (c.live > 1 && self.notice_count != 0) flush_notices(*c.engine, self);

@@ -27,7 +27,8 @@ void fail_undivided(engine& e, participant& self, std::uint32_t chain) noexcept 
     fail_rest(e, self);
     return flush_notices(e, self);
   }
-  if (self.running != nullptr && contexts_of(self) != nullptr) return tell_ends_aside(*self.held);
+  if (self.running != nullptr && contexts_of(self) != nullptr)
+    return tell_ends_aside(*self.contexts);
   const bool is_staging =
       self.frames != nullptr && self.doing.load(memory_order_relaxed) == activity::serves;
   if (!is_staging) fail_rest(e, self);  // or run_ahead() does it

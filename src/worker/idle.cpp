@@ -160,8 +160,8 @@ void settle_to_idle(engine& e, participant& self) noexcept {
 
 bool whichever::is_there() noexcept {
   if (own_.is_there()) return true;
-  if (held_ == nullptr) return false;
-  for (held_context* h = held_->waiting; h != nullptr; h = h->next) {
+  if (contexts_ == nullptr) return false;
+  for (held_context* h = contexts_->waiting; h != nullptr; h = h->next) {
     if (h->what->is_there()) return true;
   }
   return false;
@@ -170,7 +170,8 @@ bool whichever::is_there() noexcept {
 bool whichever::arm() noexcept {
   armed_ = 0;
   if (!own_.arm()) return false;
-  for (held_context* h = held_ == nullptr ? nullptr : held_->waiting; h != nullptr; h = h->next) {
+  for (held_context* h = contexts_ == nullptr ? nullptr : contexts_->waiting; h != nullptr;
+       h = h->next) {
     ++armed_;
     if (!h->what->arm()) return false;
   }
@@ -179,7 +180,8 @@ bool whichever::arm() noexcept {
 
 void whichever::disarm() noexcept {
   own_.disarm();
-  for (held_context* h = held_ == nullptr ? nullptr : held_->waiting; armed_ != 0; h = h->next) {
+  for (held_context* h = contexts_ == nullptr ? nullptr : contexts_->waiting; armed_ != 0;
+       h = h->next) {
     LEV_DCHECK(h != nullptr);  // none has left the list since
     h->what->disarm();
     --armed_;
@@ -187,8 +189,8 @@ void whichever::disarm() noexcept {
 }
 
 std::uint64_t whichever::deadline_ns(std::uint64_t own_ns) const noexcept {
-  if (held_ == nullptr || held_->timed_count == 0) return own_ns;
-  for (const held_context* h = held_->waiting; h != nullptr; h = h->next)
+  if (contexts_ == nullptr || contexts_->timed_count == 0) return own_ns;
+  for (const held_context* h = contexts_->waiting; h != nullptr; h = h->next)
     own_ns = smaller(own_ns, h->deadline_ns);
   return own_ns;
 }
@@ -236,7 +238,7 @@ bool ends_soon(engine& e, participant& self, awaited& what, std::uint64_t deadli
 void idle_blocked(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns) noexcept {
   LEV_DCHECK(!has_turns(self));
   if (settles_with_company(e, self)) return;
-  contexts* c = self.held;
+  contexts* c = self.contexts;
   if (c != nullptr && c->looks_due != 0 && c->waiting != nullptr) {
     --c->looks_due;
     return revive(*c);
@@ -250,9 +252,9 @@ void idle_for_company(engine& e, participant& self) noexcept {
   nothing_awaited none;
   whichever any(self, none);
   // The last of them may end while a callback that is called here before the sleep waits.
-  while (self.held->live == 1 && has_company(self)) {
+  while (self.contexts->live == 1 && has_company(self)) {
     idle_blocked(e, self, any, any.deadline_ns(no_deadline));
-    if (self.held->waiting != nullptr) wake_waiters(*self.held);
+    if (self.contexts->waiting != nullptr) wake_waiters(*self.contexts);
   }
 }
 

@@ -35,19 +35,19 @@ void settle_to_idle(engine& e, participant& self) noexcept;
 // all of them, so that the participant may sleep.
 class whichever final : public awaited {
  public:
-  whichever(participant& self, awaited& own) noexcept : held_(self.held), own_(own) {}
+  whichever(participant& self, awaited& own) noexcept : contexts_(self.contexts), own_(own) {}
   bool is_there() noexcept override;
   bool arm() noexcept override;
   void disarm() noexcept override;
   bool is_patient() const noexcept override { return own_.is_patient(); }
   bool looks_again() const noexcept override {
-    return own_.looks_again() && (held_ == nullptr || held_->timed_count == 0);
+    return own_.looks_again() && (contexts_ == nullptr || contexts_->timed_count == 0);
   }
   // The earliest of the deadlines, `own_ns` included.
   std::uint64_t deadline_ns(std::uint64_t own_ns) const noexcept;
 
  private:
-  contexts* held_;
+  contexts* contexts_;
   awaited& own_;
   std::uint32_t armed_ = 0;  // of the waiting contexts, from the first on
 };

@@ -273,7 +273,7 @@ struct alignas(line_pair_bytes) participant {
   // every task starts with the mode of its server, see serve_until()
   std::uint64_t float_mode = 0;
   job* running = nullptr;
-  contexts* held = nullptr;  // the contexts it has, once a task asked for one
+  lev::contexts* contexts = nullptr;  // once a task asked for one
   // The participant of another runtime in whose task or callback this one's thread serves.
   participant* serves_in = nullptr;
   bool calls_others = false;  // a task of its has called into another runtime

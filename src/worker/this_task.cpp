@@ -85,7 +85,7 @@ constexpr std::uint32_t yields_per_offer = 256;
 transfer_set& set_of(contexts& c, unsigned tag) {
   if (tag >= task_tags) [[unlikely]]
     refuse_tag(tag);
-  LEV_DCHECK(runs_here(*c.self) && c.self->held == &c);
+  LEV_DCHECK(runs_here(*c.self) && c.self->contexts == &c);
   transfer_set* const set = c.self->running->transfers;
   if (set == nullptr) [[unlikely]]
     return first_set_of(c);

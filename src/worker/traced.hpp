@@ -21,7 +21,7 @@ class traced {
   ~traced() {
     if (!self_.events.is_open()) return;
     const std::uint64_t end_ns = engine_.machine->now_ns();
-    const std::uint32_t context = self_.held == nullptr ? 0 : self_.held->current->number;
+    const std::uint32_t context = self_.contexts == nullptr ? 0 : self_.contexts->current->number;
     const procedure_id shown =
         is_of_columns(job_.procedure) ? own_procedure(engine_, job_.task) : job_.procedure;
     self_.events.record(

@@ -45,7 +45,7 @@ bool does_anything_go_on(engine& e, const participant& self, giving_up how,
   *ended = 0;
   if (e.guests_waiting.load(memory_order_relaxed) != 0) {
     if (how == giving_up::when_still) return e.does_anybody_run(self, ended);
-    const bool has_time_out = self.held != nullptr && self.held->timed_count != 0;
+    const bool has_time_out = self.contexts != nullptr && self.contexts->timed_count != 0;
     return has_time_out || e.does_anybody_work(self, ended);
   }
   for (std::uint32_t i = 0; i < e.participants_used.load(memory_order_relaxed); ++i)
@@ -124,7 +124,7 @@ bool may_run_on_top(engine& e, const participant& self, const awaited& what,
 // should have contexts for it.
 bool is_related(engine& e, const participant& self, const awaited& what,
                 std::uint32_t task) noexcept {
-  const bool has_context = self.held != nullptr && self.held->free != nullptr;
+  const bool has_context = self.contexts != nullptr && self.contexts->free != nullptr;
   return (what.is_elsewhere() && !has_context) || is_awaited(e, what, task) ||
          is_own_child(e, self, e.task_slots.at(task));
 }
@@ -142,10 +142,10 @@ bool run_own(engine& e, participant& self, const awaited& what) noexcept {
 
 // A host that would go back to its program starts nothing new.
 bool is_leaving(const participant& self) noexcept {
-  return self.held != nullptr && self.held->is_leaving;
+  return self.contexts != nullptr && self.contexts->is_leaving;
 }
 bool may_start(const participant& self) noexcept {
-  return self.held != nullptr && self.held->free != nullptr && !self.held->is_leaving;
+  return self.contexts != nullptr && self.contexts->free != nullptr && !self.contexts->is_leaving;
 }
 
 // Another task would want slots, too: when slots are short, one is started only if no other
@@ -351,7 +351,7 @@ bool tell_tails_aside(engine& e, participant& self) noexcept {
                          (self.notice_count != 0 && has_callback(e, self.notice_join)) ||
                          owes_failures(self);
   if (!has_tails || contexts_of(self) == nullptr) return false;
-  tell_ends_aside(*self.held);
+  tell_ends_aside(*self.contexts);
   return true;
 }
 

@@ -61,14 +61,14 @@ namespace {
 // Others run while a task's data is on its way.
 inline void await_staged(engine& e, participant& self, std::uint32_t tag) noexcept {
   while (has_turns(self) && self.staying == 0 && !e.machine->is_tag_done(tag))
-    let_others_run(*self.held);
+    let_others_run(*self.contexts);
   e.machine->wait_tag(tag);
 }
 
 // A callback may wait for the task that is in hand.
 [[gnu::noinline]] void tell_before_work(engine& e, participant& self) noexcept {
   if (has_callback(e, self.notice_join) && contexts_of(self) != nullptr)
-    return tell_ends_aside(*self.held);
+    return tell_ends_aside(*self.contexts);
   flush_notices(e, self);
 }
 
@@ -109,7 +109,7 @@ void put_back(engine& e, participant& self, std::uint32_t task) noexcept {
 
 // The number of the context that runs, which is that of its task's transfers.
 inline std::uint32_t tag_here(const participant& self) noexcept {
-  return self.held == nullptr ? 0 : self.held->current->number;
+  return self.contexts == nullptr ? 0 : self.contexts->current->number;
 }
 
 // Whether a piece is noted with others of its join, and none of them was cancelled.
@@ -344,7 +344,7 @@ job* next_ahead(engine& e, participant& self) noexcept {
 
 // Tells of tasks that a pass found to be too big, while another is in hand.
 [[gnu::noinline]] void tell_failures(engine& e, participant& self) noexcept {
-  if (contexts_of(self) != nullptr) return tell_ends_aside(*self.held);
+  if (contexts_of(self) != nullptr) return tell_ends_aside(*self.contexts);
   fail_rest(e, self);
 }
 
