@@ -28,10 +28,10 @@ void enter_ring(contexts& c, held_context& h) noexcept {
   ++c.live;
 }
 
-// Called for the first company of number 0, which is the stack of the current thread: host threads
-// come and go.
+// Called before number 0 starts another context. Number 0 is the stack of the current thread, and
+// host threads come and go.
 void adopt_own_stack(contexts& c) noexcept {
-  if (has_company(*c.self)) return;
+  if (has_other_contexts(*c.self)) return;
   LEV_DCHECK(c.current == &c.all[0]);
   c.current->own.stand_for_caller();
   prepare_for_overflow();
@@ -135,7 +135,7 @@ bool is_over(contexts& c, const transfer_set& set, unsigned tag) noexcept {
 }
 
 // Whether a context has still a task that it had when the host began to leave.
-bool has_first_company(const contexts& c) noexcept {
+bool has_earlier_task(const contexts& c) noexcept {
   const auto is_one = [&c](const held_context* h) noexcept {
     return h != &c.all[0] && !h->took_one;
   };
@@ -149,9 +149,9 @@ bool has_first_company(const contexts& c) noexcept {
 }
 
 // Notices tasks that nobody takes. The other participants may have no context left for them. The
-// company of a leaving host may poll, or wait in another runtime, for what needs any of them. A
-// task that the host takes then is company, too, and may need others; but that is rare, and the
-// host must leave.
+// other contexts of a leaving host may poll, or wait in another runtime, for what needs any of
+// them. A task that the host takes then has such a context, too, and may need others; but that is
+// rare, and the host must leave.
 class untaken {
  public:
   // Whether some are queued, none has ended for long, and none was taken here.
@@ -163,7 +163,7 @@ class untaken {
     for (std::uint32_t i = 0; i < e.participants_used.load(memory_order_relaxed); ++i)
       ended += e.participants[i].counters.completed.read();
     const bool was_quiet = since_ns_ != 0 && ended == ended_ && has_work(e, self);
-    const bool has_first = was_quiet && has_first_company(*self.contexts);
+    const bool has_first = was_quiet && has_earlier_task(*self.contexts);
     const bool is_due =
         was_quiet && now_ns - since_ns_ >= (has_first ? patience_ns : patience_with_others_ns);
     if (was_quiet && !is_due) return false;
@@ -235,7 +235,7 @@ contexts* contexts_of(participant& self) noexcept {
 void close_contexts(participant& self) noexcept {
   if (self.contexts == nullptr) return;
   // Otherwise a stack would be unmapped with a task on it.
-  LEV_ASSERT(!has_company(self) && self.contexts->current == &self.contexts->all[0]);
+  LEV_ASSERT(!has_other_contexts(self) && self.contexts->current == &self.contexts->all[0]);
   while (transfer_set* set = self.contexts->free_sets) {
     self.contexts->free_sets = set->below;
     delete set;
@@ -258,7 +258,7 @@ bool start_tasks(contexts& c) noexcept {
   return true;
 }
 
-void start_company(contexts& c) noexcept {
+void start_another(contexts& c) noexcept {
   if (!c.is_leaving && has_task(c)) start_tasks(c);
 }
 
@@ -321,15 +321,15 @@ void suspend(contexts& c, awaited& what, std::uint64_t deadline_ns) noexcept {
   LEV_DCHECK(c.current == &own && own.what == nullptr);
 }
 
-void finish_company(engine& e, participant& self) noexcept {
+void finish_other_contexts(engine& e, participant& self) noexcept {
   contexts& c = *self.contexts;
   LEV_DCHECK(c.current == &c.all[0] && !c.is_leaving && self.running == nullptr);
   c.is_leaving = true;
   untaken queued;
-  while (has_company(self)) {
+  while (has_other_contexts(self)) {
     if (c.waiting != nullptr) wake_waiters(c);
     if (queued.are_there(e, self)) c.takes_one = start_tasks(c);
-    if (c.live == 1) idle_for_company(e, self);
+    if (c.live == 1) idle_for_other_contexts(e, self);
     let_others_run(c);
   }
   c.is_leaving = c.takes_one = false;

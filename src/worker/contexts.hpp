@@ -95,7 +95,7 @@ contexts* contexts_of(participant& self) noexcept;
 void close_contexts(participant& self) noexcept;
 
 // Whether tasks are under way on contexts other than the caller's.
-inline bool has_company(const participant& self) noexcept {
+inline bool has_other_contexts(const participant& self) noexcept {
   return self.contexts != nullptr && (self.contexts->live > 1 || self.contexts->waiting != nullptr);
 }
 
@@ -108,7 +108,7 @@ inline bool has_turns(const participant& self) noexcept {
 // for; tasks in its inbox they can steal.
 inline bool owes_others(const participant& self) noexcept {
   return self.notice_count != 0 || self.draining != nullptr || self.ahead_count != 0 ||
-         has_company(self);
+         has_other_contexts(self);
 }
 
 // switch_to() is for the functions below: it goes on with `to`, until another context switches
@@ -135,8 +135,8 @@ bool is_consistent(const contexts& c, const held_context& in_ring) noexcept;
 // pay_switch() passes the time of a switch where time is virtual.
 void pay_switch(contexts& c) noexcept;
 
-// start_company() starts another context if there seems to be a task for it.
-void start_company(contexts& c) noexcept;
+// start_another() starts another context if there seems to be a task for it.
+void start_another(contexts& c) noexcept;
 // start_tasks() starts a context that takes tasks; false when there is none.
 bool start_tasks(contexts& c) noexcept;
 // tell_ends_aside() is for a task that polls or waits: it tells ends on another stack, because a
@@ -164,7 +164,7 @@ inline void let_others_run(contexts& c) noexcept {
 inline void give_way(contexts& c) noexcept {
   if (c.waiting != nullptr) [[unlikely]]
     wake_waiters(c);
-  if (c.live < c.limit) start_company(c);
+  if (c.live < c.limit) start_another(c);
   let_others_run(c);
 }
 
@@ -182,9 +182,9 @@ inline void take_turns(participant& self) noexcept {
 // start_thread() lets a context of this participant run `t`; false when all are in use.
 bool start_thread(contexts& c, task_thread& t) noexcept;
 
-// finish_company() runs the other contexts until they have ended their tasks. It takes no other
-// task, unless nobody does.
-void finish_company(engine& e, participant& self) noexcept;
+// finish_other_contexts() runs them until they have ended their tasks. It takes no other task,
+// unless nobody does.
+void finish_other_contexts(engine& e, participant& self) noexcept;
 
 // start_prefetch() asks for the first lines, await_tag() for the rest.
 [[gnu::always_inline]] inline void prefetch_burst(transfer& t) noexcept {

@@ -127,12 +127,12 @@ void give_up_own(engine& e, participant& self) noexcept {
 
 // Gives up everything. True: a callback was called, and may have left contexts that go on or wait.
 // Their waits must be armed, too, so the caller begins anew.
-bool settles_with_company(engine& e, participant& self) noexcept {
+bool settles_with_others(engine& e, participant& self) noexcept {
   const bool owed = owes_ends(self);
   if (owed && self.running != nullptr && tell_tails_aside(e, self)) return true;
   settle_again(e, self);
   give_up_own(e, self);
-  return owed && has_company(self);
+  return owed && has_other_contexts(self);
 }
 
 void park_for_slice(engine& e, participant& self, awaited& what,
@@ -198,7 +198,7 @@ std::uint64_t whichever::deadline_ns(std::uint64_t own_ns) const noexcept {
 void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
           wait_policy how) noexcept {
   LEV_DCHECK(!has_turns(self) && how != wait_policy::of_runtime);
-  if (settles_with_company(e, self)) return;
+  if (settles_with_others(e, self)) return;
   const idling i(self, what.looks_again() ? no_deadline : deadline_ns);
   if (how == wait_policy::yield) return idle_yielding(e, what, deadline_ns);
   if (how == wait_policy::directed) return idle_directed(e, self, what, deadline_ns);
@@ -228,7 +228,7 @@ void idle_on_stack(engine& e, participant& self, awaited& what,
 bool ends_soon(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
                std::uint32_t looks) noexcept {
   LEV_DCHECK(!has_turns(self));
-  if (settles_with_company(e, self)) return true;
+  if (settles_with_others(e, self)) return true;
   const idling i(self, deadline_ns);
   return poll(e, self, what, false, looks * e.turns_per_look) == polled::awaited;
 }
@@ -237,7 +237,7 @@ bool ends_soon(engine& e, participant& self, awaited& what, std::uint64_t deadli
 // waits for that very task. So it looks again when a slice of time is over, whatever happens.
 void idle_blocked(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns) noexcept {
   LEV_DCHECK(!has_turns(self));
-  if (settles_with_company(e, self)) return;
+  if (settles_with_others(e, self)) return;
   contexts* c = self.contexts;
   if (c != nullptr && c->looks_due != 0 && c->waiting != nullptr) {
     --c->looks_due;
@@ -248,11 +248,11 @@ void idle_blocked(engine& e, participant& self, awaited& what, std::uint64_t dea
   if (c != nullptr) c->looks_due = c->waiting_count;
 }
 
-void idle_for_company(engine& e, participant& self) noexcept {
+void idle_for_other_contexts(engine& e, participant& self) noexcept {
   nothing_awaited none;
   whichever any(self, none);
   // The last of them may end while a callback that is called here before the sleep waits.
-  while (self.contexts->live == 1 && has_company(self)) {
+  while (self.contexts->live == 1 && has_other_contexts(self)) {
     idle_blocked(e, self, any, any.deadline_ns(no_deadline));
     if (self.contexts->waiting != nullptr) wake_waiters(*self.contexts);
   }

@@ -70,9 +70,9 @@ bool ends_soon(engine& e, participant& self, awaited& what, std::uint64_t deadli
 // then the participant sleeps for a moment.
 void idle_blocked(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns) noexcept;
 
-// idle_for_company() does that for a host that would leave, if it had no tasks on other contexts.
-// One of these is in the ring when it returns.
-void idle_for_company(engine& e, participant& self) noexcept;
+// idle_for_other_contexts() does that for a host that would leave, if it had no tasks on other
+// contexts. One of these is in the ring when it returns.
+void idle_for_other_contexts(engine& e, participant& self) noexcept;
 
 }  // namespace lev
 

@@ -70,21 +70,21 @@ void leave(engine& e, participant& self) noexcept {
   if (self.running != nullptr) return;
   const serving s(self);
   do {
-    while (has_company(self) || self.ahead_count != 0) {
-      if (has_company(self)) finish_company(e, self);
+    while (has_other_contexts(self) || self.ahead_count != 0) {
+      if (has_other_contexts(self)) finish_other_contexts(e, self);
       if (self.ahead_count != 0) run_staged(e, self);
     }
     settle(e, self);
   } while (owes_others(self));  // a callback has waited
   return_inbox(e, self);
-  LEV_DCHECK(is_at_rest(self) && !has_company(self));
+  LEV_DCHECK(is_at_rest(self) && !has_other_contexts(self));
 }
 
 // One turn: a task, if there is one, and a turn for the other contexts. False: there is nothing to
 // do for either.
 static bool serve_one(engine& e, participant& self, turn_of_work work) noexcept {
   const bool ran = work != nullptr && work(e, self);
-  if (!has_company(self)) return ran;
+  if (!has_other_contexts(self)) return ran;
   // Another context goes on with its task, for as long as that takes: no letter waits behind it.
   stop_polling(e, self);
   take_turns(self);

@@ -16,7 +16,7 @@ namespace lev {
 void pay_switch(contexts&) noexcept {
   std::abort();
 }
-void start_company(contexts&) noexcept {
+void start_another(contexts&) noexcept {
   std::abort();
 }
 void context::adopt() {
@@ -25,7 +25,7 @@ void context::adopt() {
 void tell_ends_aside(contexts&) noexcept {
   std::abort();
 }
-void finish_company(engine&, participant&) noexcept {
+void finish_other_contexts(engine&, participant&) noexcept {
   std::abort();
 }
 void wake_waiters(contexts&) noexcept {
