@@ -34,7 +34,7 @@ namespace {
   if (!worker.mailbox.try_lease(self.index + 1)) return false;
   // Pairs with the worker's turn to other work, and with its going to sleep. Sequentially
   // consistent: comes after the lease.
-  if (c.doorbell.sleeps(worker.index) || worker.is_polling.load(memory_order_seq_cst) == 0) {
+  if (c.doorbell.sleeps(worker.index) || worker.is_mailbox_open.load(memory_order_seq_cst) == 0) {
     worker.mailbox.retract();
     return false;
   }
@@ -66,7 +66,7 @@ inline bool try_direct(runtime_state& c, participant& self, std::uint32_t task,
   participant* const end = c.participants + c.mailboxes;
   for (participant* p = c.participants; p != end; ++p) {
     // A hint: it costs no transfer of a line while nothing changes.
-    if (p->is_polling.load(memory_order_relaxed) != 0 && send_direct(c, self, task, d, *p))
+    if (p->is_mailbox_open.load(memory_order_relaxed) != 0 && send_direct(c, self, task, d, *p))
       return true;
   }
   return false;

@@ -2,10 +2,10 @@
 // with a ticket gets its state word set, and announcements there are served.
 #include "worker/complete.hpp"
 
+#include "worker/close_mailbox.hpp"
 #include "worker/columns.hpp"
 #include "worker/contexts.hpp"
 #include "worker/execute.hpp"
-#include "worker/polling.hpp"
 #include "worker/worker.hpp"
 
 #include <utility>
@@ -106,7 +106,7 @@ void wake_waiters(engine& e, std::uint64_t seen) noexcept {
 // does; then it is a task, except for the slot. Tasks that must still be failed here are failed
 // when it waits, not before: a long chain of tasks with callbacks would take as much stack.
 void run_tail(engine& e, participant& self, const served& s) noexcept {
-  stop_polling(e, self);
+  close_mailbox(e, self);
   drain(e, self);
   flush_notices(e, self);
   job tail;

@@ -91,12 +91,12 @@ void park(engine& e, participant& self, std::uint64_t deadline_ns) noexcept {
 // A waker counts the sleeper as awake at once, but the sleeper takes tens of microseconds to wake.
 // A letter would wait that long; a task in the queue the host finds itself.
 void park_without_letters(engine& e, participant& self, std::uint64_t deadline_ns) noexcept {
-  const std::uint32_t was_polling = self.is_polling.load(memory_order_relaxed);
-  if (was_polling != 0) self.is_polling.store(0, memory_order_relaxed);
+  const std::uint32_t was_open = self.is_mailbox_open.load(memory_order_relaxed);
+  if (was_open != 0) self.is_mailbox_open.store(0, memory_order_relaxed);
   if (self.is_worker) e.machine->begin_sleep(self.sleeper);
   park(e, self, deadline_ns);
   if (self.is_worker) e.machine->end_sleep(self.sleeper);
-  if (was_polling != 0) self.is_polling.store(1, memory_order_relaxed);
+  if (was_open != 0) self.is_mailbox_open.store(1, memory_order_relaxed);
 }
 
 void sleep(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
@@ -208,8 +208,8 @@ void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns
   if (helps) {
     e.doorbell.start_spinning();
     const bool takes_letters = self.is_worker && self.running == nullptr;
-    if (takes_letters && self.is_polling.load(memory_order_relaxed) == 0)
-      self.is_polling.store(1, memory_order_relaxed);
+    if (takes_letters && self.is_mailbox_open.load(memory_order_relaxed) == 0)
+      self.is_mailbox_open.store(1, memory_order_relaxed);
   }
   const std::uint64_t spin_ns = is_crowded(e) ? 0 : e.settings.spin_ns;
   const std::uint64_t spin_end_ns =

@@ -4,7 +4,7 @@
 //   member          written by                    read by
 //   park            owner and wakers              both (parker.hpp)
 //   asleep          doorbell                      submitters (doorbell.hpp)
-//   is_polling      owner                         submitters: may a letter be sent?
+//   is_mailbox_open owner                         submitters: may a letter be sent?
 //   wants           owner                         completers of the awaited tasks
 //   directed_core   owner                         completers of its tasks
 //   guest           owner                         wakers (guest.hpp)
@@ -217,8 +217,9 @@ struct alignas(line_pair_bytes) participant {
   parker<> park;
   // Written by the owner and by its waker (doorbell), read by submitters.
   alignas(line_pair_bytes) doorbell<>::flag asleep{0};
-  // Written by the owner, read by submitters: it polls its mailbox. Publishes nothing.
-  alignas(line_pair_bytes) atomic<std::uint32_t> is_polling{0};
+  // Written by the owner, read by submitters: it polls its mailbox, and may be sent a letter.
+  // Publishes nothing.
+  alignas(line_pair_bytes) atomic<std::uint32_t> is_mailbox_open{0};
   // Written by the owner, read by completers and by those that free slots: what it sleeps for
   // (want_*). Publishes nothing.
   atomic<std::uint32_t> wants{0};

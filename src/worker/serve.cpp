@@ -2,11 +2,11 @@
 // during a wait. Waiting inside a task is in wait_in_task.cpp.
 #include "worker/serve.hpp"
 
+#include "worker/close_mailbox.hpp"
 #include "worker/complete.hpp"
 #include "worker/crew.hpp"
 #include "worker/execute.hpp"
 #include "worker/idle.hpp"
-#include "worker/polling.hpp"
 #include "worker/serving.hpp"
 #include "worker/take.hpp"
 #include "worker/worker.hpp"
@@ -86,7 +86,7 @@ static bool serve_one(engine& e, participant& self, turn_of_work work) noexcept 
   const bool ran = work != nullptr && work(e, self);
   if (!has_other_contexts(self)) return ran;
   // Another context goes on with its task, for as long as that takes: no letter waits behind it.
-  stop_polling(e, self);
+  close_mailbox(e, self);
   take_turns(self);
   if (ran || !has_turns(self)) return ran;
   e.machine->relax();  // they poll, each in its turn
@@ -115,7 +115,7 @@ bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t dead
     e.crew->idle(self, any, any.deadline_ns(deadline_ns), how);
     if (e.machine->is_stuck()) break;
   }
-  stop_polling(e, self);
+  close_mailbox(e, self);
   leave(e, self);
   pass_watch(e, self);
   return is_there;

@@ -18,10 +18,10 @@
 #include "worker/wait_in_task.hpp"
 
 #include "worker/batch.hpp"
+#include "worker/close_mailbox.hpp"
 #include "worker/complete.hpp"
 #include "worker/execute.hpp"
 #include "worker/idle.hpp"
-#include "worker/polling.hpp"
 #include "worker/take.hpp"
 #include "worker/worker.hpp"
 
@@ -372,7 +372,7 @@ bool wait_on_stack(engine& e, participant& self, awaited& what, std::uint64_t de
   stillness quiet(how == giving_up::when_still ? 5 * look_ns : patience_ns);
   const bool may_stack = self.nest < e.settings.nest_max;
   tell_before_wait(e, self);
-  stop_polling(e, self);
+  close_mailbox(e, self);
   for (std::uint32_t turn = 0; !what.is_there(); ++turn) {
     const bool ran =
         may_stack && (run_own(e, self, what) ||
@@ -393,7 +393,7 @@ bool wait_on_stack(engine& e, participant& self, awaited& what, std::uint64_t de
 bool wait_and_give_way(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
                        giving_up how) noexcept {
   tell_before_wait(e, self);
-  stop_polling(e, self);
+  close_mailbox(e, self);
   stillness quiet;
   // At the allowed depth it is set aside in any case: other contexts run its children, at the
   // bottom of their stacks.

@@ -7,11 +7,11 @@
 #include "worker/worker.hpp"
 
 #include "task/slice.hpp"
+#include "worker/close_mailbox.hpp"
 #include "worker/complete.hpp"
 #include "worker/contexts.hpp"
 #include "worker/execute.hpp"
 #include "worker/idle.hpp"
-#include "worker/polling.hpp"
 #include "worker/serving.hpp"
 #include "worker/stage.hpp"
 #include "worker/strips.hpp"
@@ -280,7 +280,7 @@ namespace {
 // Called when a task was taken. Unless it is a letter, the mailbox is not polled for a while; and
 // another worker may have to watch.
 inline void stop_listening(engine& e, participant& self, bool is_direct) noexcept {
-  if (!is_direct) stop_polling(e, self);
+  if (!is_direct) close_mailbox(e, self);
   if (self.hands_over) pass_watch(e, self);
 }
 

@@ -100,7 +100,7 @@ TEST_P(polling_threads_test, a_worker_that_sleeps_gets_no_letter_when_it_has_bee
   auto& core = *r.state();
   const auto is_asleep = [&] {
     return core.doorbell.sleeps(0) &&
-           core.participants[0].is_polling.load(memory_order_relaxed) == 0;
+           core.participants[0].is_mailbox_open.load(memory_order_relaxed) == 0;
   };
   const std::uint64_t begin_ns = r.now_ns();
   while (!is_asleep() && r.now_ns() - begin_ns < 10'000'000'000) std::this_thread::yield();

@@ -1,7 +1,7 @@
 // mailbox: every task reaches the worker once, as a letter or by the ready queue, and a worker that
-// sleeps or turns away does not overlook a letter. The two sides are try_direct() of
-// runtime/submit.cpp and idle() of worker/idle.cpp, stop_polling() of worker/polling.hpp, without
-// what does not concern the mailbox; pipeline_model.cpp runs the originals.
+// sleeps or closes its mailbox does not overlook a letter. The two sides are try_direct() of
+// runtime/submit.cpp and idle() of worker/idle.cpp with close_mailbox(), without what does not
+// concern the mailbox; pipeline_model.cpp runs the originals.
 #include "explore.hpp"
 
 #include "queue/index_ring.hpp"
@@ -13,9 +13,9 @@ namespace {
 
 using namespace model;
 
-constexpr fault_name no_look = "try_direct: no look at is_polling after the lease";
+constexpr fault_name no_look = "try_direct: no look at is_mailbox_open after the lease";
 constexpr fault_name late_look = "try_direct: the look at the sleep flag comes before the lease";
-constexpr fault_name no_forward = "stop_polling: no look for a letter";
+constexpr fault_name no_forward = "close_mailbox: no look for a letter";
 constexpr fault_name no_last_look = "sleep: no look for an announced letter";
 
 struct letter {
@@ -31,11 +31,11 @@ struct office {
 
   // The submitters' side.
   bool try_direct(std::uint32_t task) {
-    if (is_polling.load(std::memory_order_relaxed) == 0) return false;
+    if (is_mailbox_open.load(std::memory_order_relaxed) == 0) return false;
     const bool slept = doorbell.sleeps(0);
     if (!mailbox.try_lease(task + 1)) return false;
     const bool sleeps = fault(late_look) ? slept : doorbell.sleeps(0);
-    if (is_polling.load(std::memory_order_seq_cst) == 0 && !fault(no_look)) {
+    if (is_mailbox_open.load(std::memory_order_seq_cst) == 0 && !fault(no_look)) {
       mailbox.retract();
       return false;
     }
@@ -66,7 +66,7 @@ struct office {
         run(l->task);
         --count;
       } else if (ready.try_pop(&task)) {
-        stop_polling();
+        close_mailbox();
         plain<std::uint32_t> own;
         own.set(task);
         run(own);
@@ -84,9 +84,9 @@ struct office {
     require(sent.get() == task, "the letter stays until its task has run");
     parks[task].unpark(place);
   }
-  void stop_polling() {
-    if (is_polling.load(std::memory_order_relaxed) == 0) return;
-    is_polling.exchange(0, std::memory_order_seq_cst);
+  void close_mailbox() {
+    if (is_mailbox_open.load(std::memory_order_relaxed) == 0) return;
+    is_mailbox_open.exchange(0, std::memory_order_seq_cst);
     while (!fault(no_forward) && mailbox.letter_announced(seen)) {
       if (const letter* l = mailbox.try_receive(&seen); l != nullptr) {
         while (!ready.try_push(l->task.get())) env::pause();
@@ -97,8 +97,8 @@ struct office {
   }
   void idle() {
     doorbell.start_spinning();
-    if (is_polling.load(std::memory_order_relaxed) == 0) {
-      is_polling.store(1, std::memory_order_relaxed);
+    if (is_mailbox_open.load(std::memory_order_relaxed) == 0) {
+      is_mailbox_open.store(1, std::memory_order_relaxed);
     }
     if (!mailbox.has_letter(seen) && ready.looks_empty()) {
       doorbell.start_sleeping(0);
@@ -116,7 +116,7 @@ struct office {
   lev::doorbell<env>::flag* flags[1];
   lev::index_ring<env> ready;
   lev::index_ring<env>::cell cells[2];
-  atomic<std::uint32_t> is_polling;
+  atomic<std::uint32_t> is_mailbox_open;
   lev::parker<env> parks[3];  // the submitters', the worker's
   sleeper place;
   plain<std::uint32_t> contents[2];
@@ -136,8 +136,8 @@ struct long_task : scenario<long_task, 3> {
     if (index == 0) o->submit(0);
     if (index == 1) help();
     if (index == 2) {
-      o->is_polling.store(1, std::memory_order_relaxed);
-      o->stop_polling();
+      o->is_mailbox_open.store(1, std::memory_order_relaxed);
+      o->close_mailbox();
       while (has_run.load(std::memory_order_relaxed) == 0) env::pause();
     }
   }

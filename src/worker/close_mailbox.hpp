@@ -1,7 +1,7 @@
-// polling: an idle worker polls its mailbox all the time, and says so. Before it turns to anything
-// that takes longer, it says that it stops, and hands on a letter that came meanwhile.
-#ifndef LEVERET_WORKER_POLLING_HPP
-#define LEVERET_WORKER_POLLING_HPP
+// close_mailbox: an idle worker polls its mailbox, which is open then. Before the worker turns to
+// anything that takes longer, it closes the mailbox, and hands on a letter that came meanwhile.
+#ifndef LEVERET_WORKER_CLOSE_MAILBOX_HPP
+#define LEVERET_WORKER_CLOSE_MAILBOX_HPP
 
 #include "worker/enqueue.hpp"
 
@@ -19,16 +19,16 @@ inline void forward_letter(engine& e, participant& self) noexcept {
   }
 }
 
-[[gnu::noinline]] inline void turn_away(engine& e, participant& self) noexcept {
+[[gnu::noinline]] inline void close_open_mailbox(engine& e, participant& self) noexcept {
   LEV_DCHECK(self.is_worker && runs_here(self));
   // Pairs with the submitter's look after its lease. Sequentially consistent: the look for a letter
   // comes after it.
-  self.is_polling.exchange(0, memory_order_seq_cst);
+  self.is_mailbox_open.exchange(0, memory_order_seq_cst);
   forward_letter(e, self);
 }
 
-inline void stop_polling(engine& e, participant& self) noexcept {
-  if (self.is_polling.load(memory_order_relaxed) != 0) turn_away(e, self);
+inline void close_mailbox(engine& e, participant& self) noexcept {
+  if (self.is_mailbox_open.load(memory_order_relaxed) != 0) close_open_mailbox(e, self);
 }
 
 }  // namespace lev
