@@ -47,7 +47,8 @@ void wait_for_turn(const participant& self, tender& own) noexcept {
 }
 
 // No other thread relies on the service's polling: it looks once.
-bool spin(remote_crew& r, const participant& self, awaited& what, std::uint64_t until_ns) noexcept {
+bool poll_until(remote_crew& r, const participant& self, awaited& what,
+                std::uint64_t until_ns) noexcept {
   constexpr std::uint32_t turns_per_clock = 32;
   const bool is_once = r.is_service(self);
   if (is_once ? has_remote_work(r) : what.is_there()) {
@@ -158,7 +159,8 @@ void remote_crew::idle(participant& self, awaited& what, std::uint64_t deadline_
   const bool sleeps = how != wait_policy::spin;
   const std::uint64_t spin_ns = spin_span_ns(*this, is_tight);
   const std::uint64_t now_ns = sleeps ? e.machine->now_ns() : 0;
-  if (spin(*this, self, any, sleeps ? smaller(now_ns + spin_ns, deadline_ns) : deadline_ns)) return;
+  if (poll_until(*this, self, any, sleeps ? smaller(now_ns + spin_ns, deadline_ns) : deadline_ns))
+    return;
   if (!sleeps) return;
   if (!is_tight && linger(*this, self, any, lingerer::span_ns(spin_ns), deadline_ns)) return;
   if (nap_ns == 0) return sleep(*this, self, any, deadline_ns);

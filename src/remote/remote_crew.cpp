@@ -68,8 +68,8 @@ bool remote_crew::open() {
     LEV_ASSERT(p.store != nullptr && p.is_worker);
   }
   shares_workers = settings().pool != nullptr;
-  // No participant spins, and the service always counts as a sleeper: so every ring reaches it.
-  e.doorbell.start_spinning();
+  // No participant polls, and the service always counts as a sleeper: so every ring reaches it.
+  e.doorbell.start_polling();
   e.doorbell.start_sleeping(e.workers);
   return true;
 }

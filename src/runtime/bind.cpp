@@ -268,7 +268,7 @@ bool waits_for_ever(const participant& p) noexcept {
     const bool is_nobody = !p.is_worker && p.is_bound.load(memory_order_relaxed) == 0;
     return is_nobody || p.guest.waits.load(memory_order_relaxed) != 0;
   }
-  if (now != activity::waits || p.engine->doorbell.someone_spins()) return false;
+  if (now != activity::waits || p.engine->doorbell.someone_polls()) return false;
   return p.is_worker ? p.park.is_asleep() : !p.park.has_token();
 }
 

@@ -34,9 +34,9 @@ void serve_letter(engine& e, participant& self) noexcept {
   LEV_DCHECK(self.is_worker && self.running == nullptr);
   const std::uint32_t outside = self.doing.load(memory_order_relaxed);
   self.doing.store(activity::serves, memory_order_relaxed);
-  self.hands_over = e.doorbell.stop_spinning();
+  self.hands_over = e.doorbell.stop_polling();
   run_one(e, self);
-  e.doorbell.start_spinning();
+  e.doorbell.start_polling();
   self.doing.store(outside, memory_order_relaxed);
 }
 
@@ -61,8 +61,8 @@ polled poll(engine& e, participant& self, awaited& what, bool helps, std::uint32
 // The shared queues are checked less often, at random intervals: every look takes their lines away
 // from a busy submitter, which then waits for them at each task (gcell section 3.3: randomized
 // back-off of the pullers).
-bool spin(engine& e, participant& self, awaited& what, bool helps,
-          std::uint64_t until_ns) noexcept {
+bool poll_until(engine& e, participant& self, awaited& what, bool helps,
+                std::uint64_t until_ns) noexcept {
   std::uint32_t looked = 0;
   bool has_served = false;
   for (;;) {
@@ -206,7 +206,7 @@ void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns
   const bool helps = how == wait_policy::help;
   self.hands_over = false;
   if (helps) {
-    e.doorbell.start_spinning();
+    e.doorbell.start_polling();
     const bool takes_letters = self.is_worker && self.running == nullptr;
     if (takes_letters && self.is_mailbox_open.load(memory_order_relaxed) == 0)
       self.is_mailbox_open.store(1, memory_order_relaxed);
@@ -214,8 +214,9 @@ void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns
   const std::uint64_t spin_ns = is_crowded(e) ? 0 : e.settings.spin_ns;
   const std::uint64_t spin_end_ns =
       sleeps ? smaller(e.machine->now_ns() + spin_ns, deadline_ns) : deadline_ns;
-  if (!spin(e, self, what, helps, spin_end_ns) && sleeps) sleep(e, self, what, deadline_ns, helps);
-  if (helps) self.hands_over = e.doorbell.stop_spinning();
+  if (!poll_until(e, self, what, helps, spin_end_ns) && sleeps)
+    sleep(e, self, what, deadline_ns, helps);
+  if (helps) self.hands_over = e.doorbell.stop_polling();
 }
 
 void idle_on_stack(engine& e, participant& self, awaited& what,

@@ -60,7 +60,7 @@ void settle(engine& e, participant& self) noexcept;
 // other for ever.
 void settle_again(engine& e, participant& self) noexcept;
 void give_back_ahead(engine& e, participant& self) noexcept;
-// pass_watch() is for the last spinner: it wakes another worker if there is more work.
+// pass_watch() is for the last poller: it wakes another worker if there is more work.
 void pass_watch(engine& e, participant& self) noexcept;
 
 }  // namespace lev

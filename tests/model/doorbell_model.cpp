@@ -73,9 +73,9 @@ struct hall {
     bool hands_over = false;
     std::uint32_t task = 0;
     while (!take(self, &task)) {
-      doorbell.start_spinning();
+      doorbell.start_polling();
       if (looks_idle()) sleep(self);
-      hands_over = doorbell.stop_spinning();
+      hands_over = doorbell.stop_polling();
       env::pause();
     }
     stop_listening(self, hands_over);
@@ -145,7 +145,7 @@ struct child : scenario<child<Asymmetric>, 3> {
   static constexpr bool is_asymmetric = Asymmetric;
   void before() {
     h->open(3);
-    h->doorbell.start_spinning();
+    h->doorbell.start_polling();
   }
   void thread(unsigned index) {
     if (index == 0) {
@@ -154,7 +154,7 @@ struct child : scenario<child<Asymmetric>, 3> {
     } else if (index == 1) {
       h->run(h->find(1), 0);
     } else {
-      h->stop_listening(2, h->doorbell.stop_spinning());
+      h->stop_listening(2, h->doorbell.stop_polling());
       h->run(2, 1);
     }
   }
@@ -170,12 +170,12 @@ struct letter : scenario<letter, 2> {
       announced.fetch_add(1, std::memory_order_seq_cst);
       if (h->doorbell.sleeps(0) && h->doorbell.claim(0)) h->parks[0].unpark(h->place);
     } else {
-      h->doorbell.start_spinning();
+      h->doorbell.start_polling();
       h->doorbell.start_sleeping(0);
       if (announced.load(std::memory_order_seq_cst) == 0)
         h->parks[0].park(h->place, sleeper::never);
       h->doorbell.stop_sleeping(0);
-      (void)h->doorbell.stop_spinning();
+      (void)h->doorbell.stop_polling();
     }
   }
   void after() {
@@ -185,7 +185,7 @@ struct letter : scenario<letter, 2> {
   atomic<std::uint32_t> announced;
 };
 
-constexpr const char* last_look = "the looks that count follow stop_spinning and start_sleeping";
+constexpr const char* last_look = "the looks that count follow stop_polling and start_sleeping";
 constexpr const char* with_count = "the flag is acquired with the count";
 constexpr const char* in_order = "Relacy runs a thread's steps in order";
 
@@ -204,7 +204,7 @@ int main() {
       .check<child<true>>("child, asymmetric")
       .plant("doorbell: the flag is down before the count is right", "a batch")
       .plant("doorbell: a sleeper does not wait for its waker", "a batch")
-      .plant("doorbell: the last spinner hands nothing over")
+      .plant("doorbell: the last poller wakes no other")
       .plant("doorbell: one sleeper is let lie")
       .plant("doorbell: no heavy fence", "child, asymmetric")
       .plant(no_last_look)
@@ -213,8 +213,8 @@ int main() {
       .plant(early_ring)
       .plant(no_hand_over)
       .plant(no_confirm, "child, asymmetric")
-      .spare("start_spinning change seq_cst -> acq_rel", last_look)
-      .spare("start_spinning change seq_cst -> relaxed", last_look)
+      .spare("start_polling change seq_cst -> acq_rel", last_look)
+      .spare("start_polling change seq_cst -> relaxed", last_look)
       .spare("claim#1 change seq_cst -> acq_rel", last_look)
       .spare("claim#1 change seq_cst -> relaxed", last_look)
       .spare("claim#2 change seq_cst -> acq_rel", last_look)

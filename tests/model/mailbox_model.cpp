@@ -96,7 +96,7 @@ struct office {
     }
   }
   void idle() {
-    doorbell.start_spinning();
+    doorbell.start_polling();
     if (is_mailbox_open.load(std::memory_order_relaxed) == 0) {
       is_mailbox_open.store(1, std::memory_order_relaxed);
     }
@@ -106,7 +106,7 @@ struct office {
       if (!announced && ready.looks_empty()) parks[2].park(place, sleeper::never);
       doorbell.stop_sleeping(0);
     }
-    (void)doorbell.stop_spinning();
+    (void)doorbell.stop_polling();
     env::pause();
   }
 
