@@ -2,8 +2,8 @@
 // proof are in sync/README.md.
 //
 // One word counts pollers (low half) and sleepers (high half). A submitter that finds a poller
-// wakes none; a poller that finds work while it is the last one hands the watch over if more work
-// waits.
+// wakes none; a poller that finds work while it is the last one wakes another participant if more
+// work waits.
 #ifndef LEVERET_SYNC_DOORBELL_HPP
 #define LEVERET_SYNC_DOORBELL_HPP
 

@@ -34,7 +34,7 @@ void serve_letter(engine& e, participant& self) noexcept {
   LEV_DCHECK(self.is_worker && self.running == nullptr);
   const std::uint32_t outside = self.doing.load(memory_order_relaxed);
   self.doing.store(activity::serves, memory_order_relaxed);
-  self.hands_over = e.doorbell.stop_polling();
+  self.was_last_poller = e.doorbell.stop_polling();
   run_one(e, self);
   e.doorbell.start_polling();
   self.doing.store(outside, memory_order_relaxed);
@@ -204,7 +204,7 @@ void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns
   if (how == wait_policy::directed) return idle_directed(e, self, what, deadline_ns);
   const bool sleeps = how != wait_policy::spin;
   const bool helps = how == wait_policy::help;
-  self.hands_over = false;
+  self.was_last_poller = false;
   if (helps) {
     e.doorbell.start_polling();
     const bool takes_letters = self.is_worker && self.running == nullptr;
@@ -216,7 +216,7 @@ void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns
       sleeps ? smaller(e.machine->now_ns() + spin_ns, deadline_ns) : deadline_ns;
   if (!poll_until(e, self, what, helps, spin_end_ns) && sleeps)
     sleep(e, self, what, deadline_ns, helps);
-  if (helps) self.hands_over = e.doorbell.stop_polling();
+  if (helps) self.was_last_poller = e.doorbell.stop_polling();
 }
 
 void idle_on_stack(engine& e, participant& self, awaited& what,

@@ -256,7 +256,7 @@ struct alignas(line_pair_bytes) participant {
   std::uint32_t posts_at_once = 0;     // may follow before a look for a ticket: run_at_once()
   std::int32_t small_catches = 0;      // few tasks were ready, that often in a row: count_ready()
   std::uint32_t staying = 0;           // tasks on the current stack that stay_on_stack()
-  bool hands_over = false;             // was the last poller: wakes another if there is more work
+  bool was_last_poller = false;        // while a participant sleeps: see wake_another()
   random_source random;
   // Pieces of `notice_join` completed here and not yet counted there (gcell's batched notification,
   // GC-10).

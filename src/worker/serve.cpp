@@ -117,7 +117,7 @@ bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t dead
   }
   close_mailbox(e, self);
   leave(e, self);
-  pass_watch(e, self);
+  wake_another(e, self);
   return is_there;
 }
 

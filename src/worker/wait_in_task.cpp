@@ -431,7 +431,7 @@ bool wait_in_task(engine& e, participant& self, awaited& what, std::uint64_t dea
                                           : wait_on_stack(e, self, what, deadline_ns, how);
   if (self.notice_count != 0) tell_before_wait(e, self);  // the task may take long now
   LEV_DCHECK(self.running == waits);
-  pass_watch(e, self);
+  wake_another(e, self);
   return is_there;
 }
 

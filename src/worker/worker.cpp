@@ -267,8 +267,8 @@ void settle_again(engine& e, participant& self) noexcept {
   if (self.told != self.counters.completed.read()) settle(e, self);
 }
 
-void pass_watch(engine& e, participant& self) noexcept {
-  if (!std::exchange(self.hands_over, false) || looks_idle(e, self)) return;
+void wake_another(engine& e, participant& self) noexcept {
+  if (!std::exchange(self.was_last_poller, false) || looks_idle(e, self)) return;
   wake_worker(e, self);
   // Each wakes two while there is that much: all are awake after a few such steps.
   if (e.sched.ready().size() + self.inbox.size() > 1 && e.doorbell.someone_sleeps())
@@ -278,10 +278,10 @@ void pass_watch(engine& e, participant& self) noexcept {
 namespace {
 
 // Called when a task was taken. Unless it is a letter, the mailbox is not polled for a while; and
-// another worker may have to watch.
-inline void stop_listening(engine& e, participant& self, bool is_direct) noexcept {
+// another worker may have to look for more.
+inline void turn_to_work(engine& e, participant& self, bool is_direct) noexcept {
   if (!is_direct) close_mailbox(e, self);
-  if (self.hands_over) pass_watch(e, self);
+  if (self.was_last_poller) wake_another(e, self);
 }
 
 // From here on an idle worker may take the job.
@@ -309,7 +309,7 @@ bool take_ahead(engine& e, participant& self, bool is_next) noexcept {
     free_frame(self, j);
     return false;
   }
-  stop_listening(e, self, j->is_direct);
+  turn_to_work(e, self, j->is_direct);
   // The next job must get room, if need be that of the task before; those behind it only if there
   // is some.
   bool is_staged = stage_job(e, self, *j, false);
@@ -381,7 +381,7 @@ namespace {
 [[gnu::always_inline]] inline bool run_above(engine& e, participant& self, std::uint32_t task,
                                              const child* by) noexcept {
   LEV_DCHECK(self.running != nullptr && self.running->task != task);
-  stop_listening(e, self, false);
+  turn_to_work(e, self, false);
   return run_taken(e, self, task, by);
 }
 
@@ -440,7 +440,7 @@ namespace {
   job j{job::to_be_taken{}};
   if (!take_letter(e, self, j)) return false;
   j.tag = tag_here(self);
-  stop_listening(e, self, true);
+  turn_to_work(e, self, true);
   run_job(e, self, j);
   return true;
 }
@@ -459,7 +459,7 @@ bool run_one(engine& e, participant& self) noexcept {
   if (self.mailbox.has_letter(self.letters_seen) && run_letter(e, self)) return true;
   const std::uint32_t task = take_in_turn(e, self);
   if (task == no_slot) return false;
-  stop_listening(e, self, false);
+  turn_to_work(e, self, false);
   run_taken(e, self, task);
   return true;
 }

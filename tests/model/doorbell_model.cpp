@@ -4,7 +4,7 @@
 // left in a queue while a worker sleeps stops everybody, and the checker reports a deadlock.
 //
 // The two sides are ring() and push_own() of worker/wake.hpp and enqueue.hpp, idle(), sleep() and
-// stop_listening() of worker/worker.cpp, without what does not concern the doorbell;
+// turn_to_work() of worker/worker.cpp, without what does not concern the doorbell;
 // pipeline_model.cpp runs the originals.
 #include "explore.hpp"
 
@@ -20,7 +20,7 @@ using namespace model;
 constexpr fault_name no_last_look = "sleep: no last look";
 constexpr fault_name early_look = "sleep: the last look comes before the announcement";
 constexpr fault_name early_ring = "submit: rings before the task is queued";
-constexpr fault_name no_hand_over = "stop_listening: does not look for more work";
+constexpr fault_name no_second_look = "turn_to_work: does not look for more work";
 constexpr fault_name no_confirm = "push_own: a plain push is not confirmed";
 constexpr fault_name first_ring = "sleep: the last look is at the first ring";
 constexpr std::uint32_t workers_max = 3;
@@ -70,19 +70,19 @@ struct hall {
   }
   // A worker finds one task and has it in hand.
   std::uint32_t find(std::uint32_t self) {
-    bool hands_over = false;
+    bool was_last_poller = false;
     std::uint32_t task = 0;
     while (!take(self, &task)) {
       doorbell.start_polling();
       if (looks_idle()) sleep(self);
-      hands_over = doorbell.stop_polling();
+      was_last_poller = doorbell.stop_polling();
       env::pause();
     }
-    stop_listening(self, hands_over);
+    turn_to_work(self, was_last_poller);
     return task;
   }
-  void stop_listening(std::uint32_t self, bool hands_over) {
-    if (hands_over && !fault(no_hand_over) && !looks_idle()) ring(self + 1);
+  void turn_to_work(std::uint32_t self, bool was_last_poller) {
+    if (was_last_poller && !fault(no_second_look) && !looks_idle()) ring(self + 1);
   }
   void sleep(std::uint32_t self) {
     const bool early = fault(early_look) && looks_idle();
@@ -154,7 +154,7 @@ struct child : scenario<child<Asymmetric>, 3> {
     } else if (index == 1) {
       h->run(h->find(1), 0);
     } else {
-      h->stop_listening(2, h->doorbell.stop_polling());
+      h->turn_to_work(2, h->doorbell.stop_polling());
       h->run(2, 1);
     }
   }
@@ -211,7 +211,7 @@ int main() {
       .plant(first_ring, "two rings")
       .plant(early_look)
       .plant(early_ring)
-      .plant(no_hand_over)
+      .plant(no_second_look)
       .plant(no_confirm, "child, asymmetric")
       .spare("start_polling change seq_cst -> acq_rel", last_look)
       .spare("start_polling change seq_cst -> relaxed", last_look)
