@@ -117,7 +117,7 @@ static std::uint32_t take_last(runtime_state& c, participant& self, edge_list& e
 
 static bool waits_in_vain(runtime_state& c, const participant& self) noexcept {
   return is_shut_out(c, self) ||
-         (self.running == nullptr && is_held_by_caller(c, self) && !c.lent.ask());
+         (self.running == nullptr && is_held_by_caller(c, self) && !c.scopes.ask());
 }
 
 namespace {
@@ -147,7 +147,7 @@ std::uint32_t await_slot(runtime_state& c, participant& self, edge_list& edges,
   const bool is_inside = self.running != nullptr || is_guest(c, self);
   const bulks_wait waits(c, self, is_inside);
   if (c.settings.full == when_full::fail) {
-    c.lent.ask();
+    c.scopes.ask();
     return take_last(c, self, edges);
   }
   std::uint32_t task = no_slot;

@@ -76,7 +76,7 @@ struct await_space final : await_shared {
     if (!c.task_slots.looks_exhausted(is_inside) && c.edges.has(self.free_edges, edge_count))
       return true;
     if (is_armed || ++looks % looks_per_count == 0) {
-      if (c.lent.ask()) return true;
+      if (c.scopes.ask()) return true;
       is_in_vain = is_shut_out(c, self) || is_held_by_caller(c, self);
     }
     return is_in_vain;

@@ -221,7 +221,7 @@ std::uint64_t submit_loop(runtime_state& c, participant* self, const draft& loop
     if (id != 0) return id;
     // The runtime may have closed while it helped.
     const bool is_in_vain =
-        why->code != status::would_block || (!c.lent.ask() && !(may_help && help(c, *self)));
+        why->code != status::would_block || (!c.scopes.ask() && !(may_help && help(c, *self)));
     if (is_in_vain) return tell_of_help(c, *self), 0;
   }
 }

@@ -230,7 +230,7 @@ bool ordered::state::finish() noexcept {
     }
     is_over = unwanted.size() == kept;
   }
-  c.lent.remove(*this);
+  c.scopes.remove(*this);
   outcome result = take_result();
   if (result.code != status::ok) keep_failure(c, std::move(result));
   return true;

@@ -2,16 +2,16 @@
 //
 // One call of the scope is under way at most (in_call): another thread's, or one of a callback
 // within it, is refused. `busy` is held in a call, except while it waits, and by a submitter that
-// finds no ticket and collects the complete tasks meanwhile (lenders.hpp). `members` grows in calls
-// only, so a place stays what it is.
+// finds no ticket and collects the complete tasks meanwhile (scope_list.hpp). `members` grows in
+// calls only, so a place stays what it is.
 #ifndef LEVERET_RUNTIME_ORDERED_STATE_HPP
 #define LEVERET_RUNTIME_ORDERED_STATE_HPP
 
 #include <leveret/ordered.hpp>
 
 #include "flow/memory_uses.hpp"
-#include "runtime/lenders.hpp"
 #include "runtime/runtime_state.hpp"
+#include "runtime/scope_list.hpp"
 
 #include <exception>
 #include <vector>
@@ -24,11 +24,11 @@ inline outcome with_code(status code) noexcept {
   return o;
 }
 
-struct ordered::state final : detail::lender {
+struct ordered::state final : detail::scope {
   using runtime_state = detail::runtime_state;
 
   explicit state(runtime_state& of) : c(of) {
-    if (c.why_absent == nullptr) c.lent.add(*this);  // a fork() may have left the list locked
+    if (c.why_absent == nullptr) c.scopes.add(*this);  // a fork() may have left the list locked
   }
 
   static constexpr std::uint32_t nobody = ~std::uint32_t{0};  // a place

@@ -6,7 +6,7 @@
 #include <leveret/runtime.hpp>
 
 #include "runtime/bulk_census.hpp"
-#include "runtime/lenders.hpp"
+#include "runtime/scope_list.hpp"
 #include "worker/crew.hpp"
 #include "worker/engine.hpp"
 #include "worker/serve.hpp"
@@ -34,7 +34,7 @@ struct runtime_state : engine {
   std::unique_ptr<kept_event[]> events;
   std::unique_ptr<lev::crew> crew_owner;
   const char* machine_name = "";
-  lenders lent;
+  scope_list scopes;
   bulk_census bulks;
   bool is_started = false;
   bool is_closed = false;

@@ -341,12 +341,12 @@ static wait_policy idle_policy(const runtime_state& c) noexcept {
   return c.settings.wait == wait_policy::help ? wait_policy::park : c.settings.wait;
 }
 
-// No thread is woken when a task of a lender is complete, so the waiter looks again and again.
+// No thread is woken when a task of a scope is complete, so the waiter looks again and again.
 void wait_space(runtime_state& c, participant& self, bool helps, std::uint32_t edges,
                 std::uint64_t until_ns) noexcept {
   constexpr std::int64_t look_ns = 1'000'000;
   await_space what(c, self, edges, until_ns == no_deadline);
-  if (!c.lent.is_empty()) until_ns = smaller(until_ns, deadline_after(c, look_ns));
+  if (!c.scopes.is_empty()) until_ns = smaller(until_ns, deadline_after(c, look_ns));
   await(c, self, what, until_ns, helps ? wait_policy::help : idle_policy(c));
 }
 

@@ -60,8 +60,8 @@ void settle(engine& e, participant& self) noexcept;
 // other for ever.
 void settle_again(engine& e, participant& self) noexcept;
 void give_back_ahead(engine& e, participant& self) noexcept;
-// wake_another() is for a participant that was the last poller while another one slept: it wakes one
-// if there is more work.
+// wake_another() is for a participant that was the last poller while another one slept: it wakes
+// one if there is more work.
 void wake_another(engine& e, participant& self) noexcept;
 
 }  // namespace lev

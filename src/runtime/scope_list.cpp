@@ -1,5 +1,5 @@
-// The list of lenders, and a round through it; see lenders.hpp.
-#include "runtime/lenders.hpp"
+// The scopes of a runtime, and a round through them; see scope_list.hpp.
+#include "runtime/scope_list.hpp"
 
 #include "base/assert.hpp"
 
@@ -7,23 +7,23 @@
 
 namespace lev::detail {
 
-void lenders::add(lender& one) {
+void scope_list::add(scope& one) {
   const spin_guard<> held(lock_);
   all_.push_back(&one);
   count_.store(static_cast<std::uint32_t>(all_.size()), memory_order_relaxed);
 }
 
-void lenders::remove(lender& one) noexcept {
+void scope_list::remove(scope& one) noexcept {
   const spin_guard<> held(lock_);
   const std::size_t found = std::erase(all_, &one);
   LEV_DCHECK(found == 1);
   count_.store(static_cast<std::uint32_t>(all_.size()), memory_order_relaxed);
 }
 
-bool lenders::ask_each() noexcept {
+bool scope_list::ask_each() noexcept {
   if (!lock_.try_lock()) return false;
   std::size_t given = 0;
-  for (lender* one : all_) given += one->give_back();
+  for (scope* one : all_) given += one->give_back();
   lock_.unlock();
   return given != 0;
 }

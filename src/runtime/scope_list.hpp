@@ -1,0 +1,49 @@
+// scope_list: the scopes of ordered tasks. A scope has tickets that no caller will ask for by
+// number. It collects those of complete tasks in its own calls. While it is in no call, a submitter
+// that finds no ticket free has it give them back.
+#ifndef LEVERET_RUNTIME_SCOPE_LIST_HPP
+#define LEVERET_RUNTIME_SCOPE_LIST_HPP
+
+#include "sync/spin_lock.hpp"
+
+#include <cstddef>
+#include <vector>
+
+namespace lev::detail {
+
+struct scope {
+  // give_back() returns how many tickets it has given back; 0, too, while the scope's owner is in a
+  // call, which then collects. Any thread.
+  virtual std::size_t give_back() noexcept = 0;
+
+ protected:
+  scope() = default;
+  scope(const scope&) = delete;
+  scope& operator=(const scope&) = delete;
+  ~scope() = default;
+};
+
+class scope_list {
+ public:
+  // Throws std::bad_alloc.
+  void add(scope& one);
+  // No give_back() of `one` is under way afterwards.
+  void remove(scope& one) noexcept;
+
+  // ask() tells whether a ticket was given back. Cost: a load if there are no scopes. No waiting:
+  // false, too, while another thread asks.
+  bool ask() noexcept { return count_.load(memory_order_relaxed) != 0 && ask_each(); }
+  bool is_empty() const noexcept { return count_.load(memory_order_relaxed) == 0; }
+
+ private:
+  bool ask_each() noexcept;
+
+  spin_lock<> lock_;
+  std::vector<scope*> all_;  // under the lock
+  // Written under the lock, read by those that ask: how many. Publishes nothing.
+  atomic<std::uint32_t> count_{0};
+};
+
+}  // namespace lev::detail
+
+#endif
