@@ -152,7 +152,7 @@ inline void tell_of_failures(runtime_state& c, participant& self,
 // Whether a host may give the task its own turn now, and has nothing else to bring to an end.
 inline bool is_free_host(const runtime_state& c, const participant& self) noexcept {
   return self.running == nullptr && c.closing.load(memory_order_relaxed) == 0 &&
-         self.notice_count == 0 && !has_other_contexts(self);
+         self.ended_pieces == 0 && !has_other_contexts(self);
 }
 
 // A host that is ahead by all tickets runs the task itself, before those in the queue: these would

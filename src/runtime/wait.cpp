@@ -135,7 +135,7 @@ bool await_one(runtime_state& c, participant& self, await_ticket& what, std::uin
                wait_policy how) noexcept {
   LEV_DCHECK(runs_here(self) && how != wait_policy::of_runtime);
   if (self.running == nullptr) {
-    flush_notices(c, self);
+    count_ended_pieces(c, self);
     // A task that is in a queue is better run here than waited for.
     const bool is_sent = how != wait_policy::help ||
                          c.task_slots.at(what.task).mailbox.load(memory_order_relaxed) != 0;

@@ -102,13 +102,13 @@ void wake_waiters(engine& e, std::uint64_t seen) noexcept {
 
 // A callback, or a coroutine that is resumed, is the tail of a task, and so is the end of an
 // exception that no caller will see. It may take long, so nothing waits behind it: no letter, no
-// notices of pieces, no task whose outputs have been written. It may submit and wait as a task
-// does; then it is a task, except for the slot. Tasks that must still be failed here are failed
-// when it waits, not before: a long chain of tasks with callbacks would take as much stack.
+// ended pieces, no task whose outputs have been written. It may submit and wait as a task does;
+// then it is a task, except for the slot. Tasks that must still be failed here are failed when it
+// waits, not before: a long chain of tasks with callbacks would take as much stack.
 void run_tail(engine& e, participant& self, const served& s) noexcept {
   close_mailbox(e, self);
   drain(e, self);
-  flush_notices(e, self);
+  count_ended_pieces(e, self);
   job tail;
   tail.below = self.running;
   self.running = &tail;
@@ -185,13 +185,13 @@ void end_piece(engine& e, participant& self, const ending& how) noexcept {
   const std::uint32_t join = s.parent;
   s.state.retire();
   give_slot(e, self, how.task);
-  if (self.notice_join == join) {
-    ++self.notice_count;
+  if (self.ended_pieces_join == join) {
+    ++self.ended_pieces;
     return;
   }
   // This one is noted before the others are told: a callback of theirs may wait for it.
-  const std::uint32_t count = std::exchange(self.notice_count, 1);
-  const std::uint32_t before = std::exchange(self.notice_join, join);
+  const std::uint32_t count = std::exchange(self.ended_pieces, 1);
+  const std::uint32_t before = std::exchange(self.ended_pieces_join, join);
   if (count != 0) count_pieces(e, self, before, count);
 }
 
@@ -289,20 +289,20 @@ void fail_part(engine& e, participant& self, const ending& piece) noexcept {
 
 void end_bulk(engine& e, participant& self, std::uint32_t join) noexcept {
   LEV_DCHECK((e.task_slots.at(join).flags & task_is_join) != 0);
-  if (self.notice_join == join) {
-    ++self.notice_count;
-    flush_notices(e, self);
+  if (self.ended_pieces_join == join) {
+    ++self.ended_pieces;
+    count_ended_pieces(e, self);
   } else {
     count_pieces(e, self, join, 1);
   }
 }
 
-void flush_notices(engine& e, participant& self) noexcept {
+void count_ended_pieces(engine& e, participant& self) noexcept {
   // Completing a join starts its dependants, and if they run elsewhere that may bring more ends.
-  while (self.notice_count != 0) {
-    LEV_DCHECK(self.notice_join != no_slot);
-    const std::uint32_t count = std::exchange(self.notice_count, 0);
-    count_pieces(e, self, std::exchange(self.notice_join, no_slot), count);
+  while (self.ended_pieces != 0) {
+    LEV_DCHECK(self.ended_pieces_join != no_slot);
+    const std::uint32_t count = std::exchange(self.ended_pieces, 0);
+    count_pieces(e, self, std::exchange(self.ended_pieces_join, no_slot), count);
   }
 }
 

@@ -46,9 +46,9 @@ inline void complete(engine& e, participant& self, ending& how) noexcept {
   if (!try_complete_plainly(e, self, how)) complete_any(e, self, how);
 }
 
-// flush_notices() counts pieces completed here at their join. Before anything that may wait or take
-// long.
-void flush_notices(engine& e, participant& self) noexcept;
+// count_ended_pieces() counts the pieces that were completed here at their join. Called before
+// anything that may wait or take long.
+void count_ended_pieces(engine& e, participant& self) noexcept;
 
 // fail_part() counts a failure of a piece that is not over: tasks of a bulk behind the one that
 // failed are still to be run.

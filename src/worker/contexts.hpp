@@ -107,7 +107,7 @@ inline bool has_turns(const participant& self) noexcept {
 // owes_others() tells whether a host that helped has completed or taken something that others wait
 // for; tasks in its inbox they can steal.
 inline bool owes_others(const participant& self) noexcept {
-  return self.notice_count != 0 || self.draining != nullptr || self.ahead_count != 0 ||
+  return self.ended_pieces != 0 || self.draining != nullptr || self.ahead_count != 0 ||
          has_other_contexts(self);
 }
 
@@ -175,7 +175,7 @@ inline void take_turns(participant& self) noexcept {
   contexts& c = *self.contexts;
   if (c.waiting != nullptr) wake_waiters(c);
   // They may take long.
-  if (c.live > 1 && self.notice_count != 0) flush_notices(*c.engine, self);
+  if (c.live > 1 && self.ended_pieces != 0) count_ended_pieces(*c.engine, self);
   let_others_run(c);
 }
 

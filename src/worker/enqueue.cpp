@@ -13,7 +13,7 @@ namespace lev {
 // are told here, too: the submitter's own program may go on for long, and never come back.
 void fail_undivided(engine& e, participant& self, std::uint32_t chain) noexcept {
   const bool was_telling = std::exchange(self.is_telling, true);
-  bool has_tails = self.notice_count != 0 && has_callback(e, self.notice_join);
+  bool has_tails = self.ended_pieces != 0 && has_callback(e, self.ended_pieces_join);
   while (chain != no_slot) {
     const slot_extra& extra = e.task_slots.extra(chain);
     const std::uint32_t next = extra.next_failing;
@@ -25,7 +25,7 @@ void fail_undivided(engine& e, participant& self, std::uint32_t chain) noexcept 
   if (was_telling) return;
   if (!has_tails) {
     fail_rest(e, self);
-    return flush_notices(e, self);
+    return count_ended_pieces(e, self);
   }
   if (self.running != nullptr && contexts_of(self) != nullptr)
     return tell_ends_aside(*self.contexts);

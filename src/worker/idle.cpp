@@ -80,7 +80,7 @@ bool poll_until(engine& e, participant& self, awaited& what, bool helps,
 }
 
 void park(engine& e, participant& self, std::uint64_t deadline_ns) noexcept {
-  LEV_DCHECK(runs_here(self) && self.notice_count == 0 && self.draining == nullptr);
+  LEV_DCHECK(runs_here(self) && self.ended_pieces == 0 && self.draining == nullptr);
   self.counters.parks.add(1);
   job none;
   none.task = no_slot;

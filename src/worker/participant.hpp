@@ -258,10 +258,10 @@ struct alignas(line_pair_bytes) participant {
   std::uint32_t staying = 0;           // tasks on the current stack that stay_on_stack()
   bool was_last_poller = false;        // while a participant sleeps: see wake_another()
   random_source random;
-  // Pieces of `notice_join` completed here and not yet counted there (gcell's batched notification,
-  // GC-10).
-  std::uint32_t notice_join = no_slot;
-  std::uint32_t notice_count = 0;
+  // Pieces that were completed here, and are not counted at their join yet (gcell's batched
+  // notification, GC-10).
+  std::uint32_t ended_pieces_join = no_slot;
+  std::uint32_t ended_pieces = 0;
   std::uint32_t open_joins = 0;      // of bulks that it is submitting, and in none of its tasks
   detail::batch* batches = nullptr;  // theirs, not queued yet
   std::uint32_t failing = no_slot;   // tasks to be failed without running, see fail_unrun()
@@ -320,7 +320,7 @@ inline bool is_at_work(const participant& p) noexcept {
 
 // is_at_rest() is for assertions: a participant has nothing left that it took or owes.
 inline bool is_at_rest(const participant& p) noexcept {
-  return p.running == nullptr && p.nest == 0 && p.notice_count == 0 && p.draining == nullptr &&
+  return p.running == nullptr && p.nest == 0 && p.ended_pieces == 0 && p.draining == nullptr &&
          p.ahead_count == 0 && !p.is_telling && !p.queues_late;
 }
 

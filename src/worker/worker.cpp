@@ -67,14 +67,15 @@ inline void await_staged(engine& e, participant& self, std::uint32_t tag) noexce
 
 // A callback may wait for the task that is in hand.
 [[gnu::noinline]] void tell_before_work(engine& e, participant& self) noexcept {
-  if (has_callback(e, self.notice_join) && contexts_of(self) != nullptr)
+  if (has_callback(e, self.ended_pieces_join) && contexts_of(self) != nullptr)
     return tell_ends_aside(*self.contexts);
-  flush_notices(e, self);
+  count_ended_pieces(e, self);
 }
 
 // From staged to executed, with the outputs on their way.
 [[gnu::always_inline]] inline void execute_job(engine& e, participant& self, job& j) noexcept {
-  if (self.notice_count != 0 && (self.notice_join != j.parent || (j.flags & task_is_piece) == 0))
+  if (self.ended_pieces != 0 &&
+      (self.ended_pieces_join != j.parent || (j.flags & task_is_piece) == 0))
     tell_before_work(e, self);
   if (is_cancelled(e, j)) {
     j.result = status::cancelled;
@@ -114,7 +115,7 @@ inline std::uint32_t tag_here(const participant& self) noexcept {
 
 // Whether a piece is noted with others of its join, and none of them was cancelled.
 inline bool is_next_piece(const engine& e, const participant& self, std::uint32_t join) noexcept {
-  return (self.notice_count == 0 || self.notice_join == join) &&
+  return (self.ended_pieces == 0 || self.ended_pieces_join == join) &&
          (e.task_slots.at(join).state.word() & state_bits::cancel_asked) == 0;
 }
 
@@ -128,7 +129,7 @@ inline bool is_run_plainly(const engine& e, const participant& self, const Task&
     return false;
   const std::uint32_t flags = t.flags & ~std::uint32_t{task_detached};
   if (flags == 0) [[likely]]
-    return self.notice_count == 0;
+    return self.ended_pieces == 0;
   return flags == task_is_piece && is_next_piece(e, self, t.parent);
 }
 
@@ -250,14 +251,14 @@ bool drain(engine& e, participant& self) noexcept {
 void tell_ends(engine& e, participant& self) noexcept {
   while (owes_ends(self)) {
     drain(e, self);
-    flush_notices(e, self);
+    count_ended_pieces(e, self);
     fail_rest(e, self);
   }
 }
 
 void settle(engine& e, participant& self) noexcept {
   tell_ends(e, self);
-  LEV_DCHECK(self.notice_count == 0 && self.draining == nullptr);
+  LEV_DCHECK(self.ended_pieces == 0 && self.draining == nullptr);
   self.told = self.counters.completed.read();
   tell_barrier(e);
 }

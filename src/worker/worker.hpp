@@ -43,7 +43,7 @@ inline bool owes_failures(const participant& self) noexcept {
   return self.failing != no_slot && !self.is_telling;
 }
 inline bool owes_ends(const participant& self) noexcept {
-  return self.notice_count != 0 || self.draining != nullptr || owes_failures(self);
+  return self.ended_pieces != 0 || self.draining != nullptr || owes_failures(self);
 }
 void tell_ends(engine& e, participant& self) noexcept;
 // has_callback() tells whether a callback waits for the end of a task in hand, or of the whole of
