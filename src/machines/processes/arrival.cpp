@@ -17,7 +17,7 @@ std::uint64_t arrival_ns_max() noexcept {
 // A worker may work when its death can be confirmed and it has said that it is ready. Until then it
 // has run no task, so its word can be believed.
 void pool::order_to_work(std::uint32_t worker) noexcept {
-  seat& s = seats_[worker];
+  worker_state& s = states_[worker];
   if (s.pidfd < 0 || s.has_arrived.load(memory_order_relaxed) != 0 ||
       s.lane->arrived.load(memory_order_relaxed) == 0)
     return;
@@ -32,7 +32,7 @@ void pool::order_to_work(std::uint32_t worker) noexcept {
 // nothing, so it is replaced. A worker that serves another host is waited for.
 void pool::await_arrival(std::uint32_t worker, std::uint64_t now) noexcept {
   order_to_work(worker);
-  seat& s = seats_[worker];
+  worker_state& s = states_[worker];
   if (!s.is_alive || s.has_arrived.load(memory_order_relaxed) != 0) return;
   if (is_away(worker)) s.awaited_since_ns = now;
   if (now - s.awaited_since_ns < arrival_ns_max()) return;
@@ -50,7 +50,7 @@ void pool::await_arrival(std::uint32_t worker, std::uint64_t now) noexcept {
 std::uint64_t pool::until_late(std::uint64_t now) const noexcept {
   std::uint64_t least = no_deadline;
   for (std::uint32_t i = 0; arriving_ != 0 && i < workers_; ++i) {
-    const seat& s = seats_[i];
+    const worker_state& s = states_[i];
     if (!s.is_alive || s.has_arrived.load(memory_order_relaxed) != 0) continue;
     const std::uint64_t awaited_ns = now - s.awaited_since_ns;
     least = smaller(least, arrival_ns_max() - smaller(awaited_ns, arrival_ns_max()));

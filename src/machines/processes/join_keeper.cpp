@@ -146,8 +146,8 @@ bool pool::is_away(std::uint32_t worker) const noexcept {
 
 bool pool::has_left_us(std::uint32_t worker, std::uint32_t number) const noexcept {
   LEV_DCHECK(worker < workers_);
-  if (is_confined()) return is_away(worker) && !seats_[worker].lane->was_claimed(number);
-  const std::uint32_t process = board_->shown.seats[worker].pid.load(memory_order_relaxed);
+  if (is_confined()) return is_away(worker) && !states_[worker].lane->was_claimed(number);
+  const std::uint32_t process = board_->shown.worker_signs[worker].pid.load(memory_order_relaxed);
   return page_ != nullptr && process != 0 &&
          page_->berths[worker].is_away_from(member_.load(memory_order_relaxed), process);
 }
@@ -160,7 +160,7 @@ bool pool::is_crowded() const noexcept {
 
 // Tasks that were taken back do not count: the worker skips them.
 bool pool::has_task_under_way(std::uint32_t worker) const noexcept {
-  const seat& s = at(worker);
+  const worker_state& s = at(worker);
   for (std::uint32_t n = s.collected.load(memory_order_relaxed);
        n != s.posted.load(memory_order_relaxed);) {
     if ((s.taken_back & bit_of(++n)) == 0) return true;
@@ -177,7 +177,7 @@ void pool::leave_keeper() noexcept {
   if (is_idle) send_message(socket_, o);
   shutdown(socket_, SHUT_RDWR);  // also if a child of this process holds it, too
   close_file(&socket_);
-  for (std::uint32_t i = 0; i < workers_; ++i) close_file(&seats_[i].pidfd);
+  for (std::uint32_t i = 0; i < workers_; ++i) close_file(&states_[i].pidfd);
 }
 
 }  // namespace lev::processes

@@ -216,7 +216,7 @@ void keeper_process::drop_member(std::uint32_t m) noexcept {
       if (!it.is_leaving) kill_if_serving(m, w);
     }
   }
-  for (worker_seat& w : workers_) w.is_for_gone |= w.killed_for == m + 1;
+  for (kept_worker& w : workers_) w.is_for_gone |= w.killed_for == m + 1;
   end_own(m);
   if (it.board != nullptr) munmap(const_cast<board*>(it.board), sizeof(board));
   it.board = nullptr;
@@ -282,7 +282,7 @@ void keeper_process::end_if_alone() noexcept {
   if (present_ != 0) return;
   fault_at("zygote.end");
   close_file(&listener_);
-  for (worker_seat& w : workers_) {
+  for (kept_worker& w : workers_) {
     if (w.pid > 0) kill(w.pid, SIGKILL);
   }
   while (waitpid(-1, nullptr, 0) > 0 || errno == EINTR) {

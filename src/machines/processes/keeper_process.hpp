@@ -17,7 +17,7 @@ struct late_note {
   int lane_file;
 };
 
-struct worker_seat {
+struct kept_worker {
   pid_t pid = 0;
   int notes = -1;
   std::uint32_t killed_for = 0;  // the member that wanted it, plus 1; 0: none
@@ -31,7 +31,7 @@ struct worker_seat {
 struct lane_place {
   std::uint64_t begin = 0;
   bool is_attached = false;
-  worker_seat own;  // where a worker serves one member
+  kept_worker own;  // where a worker serves one member
 };
 
 struct member {
@@ -115,7 +115,7 @@ class keeper_process {
   pool_page* page_ = nullptr;  // of a shared pool, as the next
   pool_alarms* alarms_ = nullptr;
   member members_[members_max];
-  worker_seat workers_[workers_max];
+  kept_worker workers_[workers_max];
   std::uint32_t present_ = 0;
   bool had_visitors_ = false;  // hosts have connected, whether they became members or not
   bool had_members_ = false;

@@ -59,7 +59,7 @@ void keeper_process::start(std::uint32_t m, const order& o, int file) {
 
 // Makes sure that the worker exists. False, with errno set: the system refuses.
 bool keeper_process::is_running(std::uint32_t worker) {
-  worker_seat& w = workers_[worker];
+  kept_worker& w = workers_[worker];
   if (w.pid != 0) return true;
   LEV_ASSERT(w.notes < 0);
   int ends[2];
@@ -111,7 +111,7 @@ bool keeper_process::is_running(std::uint32_t worker) {
 // find it, and ends.
 bool keeper_process::send_note(std::uint32_t worker, const note& n,
                                std::span<const int> files) noexcept {
-  worker_seat& w = workers_[worker];
+  kept_worker& w = workers_[worker];
   LEV_ASSERT(w.pid > 0 && w.notes >= 0);
   const bool is_sent = send_message(w.notes, n, files);
   w.is_deaf |= !is_sent && (errno == EPIPE || errno == ECONNRESET);
@@ -127,7 +127,7 @@ bool keeper_process::send_note(std::uint32_t worker, const note& n,
 // and there is room for the rest: the ends of members that it knows.
 void keeper_process::tell_late(std::uint32_t worker) noexcept {
   constexpr std::uint32_t unread_max = 16;
-  worker_seat& w = workers_[worker];
+  kept_worker& w = workers_[worker];
   while (!w.late.empty() && !w.is_deaf) {
     int unread_bytes = 0;
     if (w.unread == unread_max && ioctl(w.notes, SIOCOUTQ, &unread_bytes) == 0 && unread_bytes == 0)
@@ -186,7 +186,7 @@ bool keeper_process::attach(std::uint32_t m, std::uint32_t worker, int lane_file
 }
 
 bool keeper_process::kill_if_serving(std::uint32_t m, std::uint32_t worker) noexcept {
-  worker_seat& w = workers_[worker];
+  kept_worker& w = workers_[worker];
   if (w.pid == 0 || !page_->berths[worker].doom(m)) return false;
   LEV_ASSERT(w.pid > 0);
   w.killed_for = m + 1;
@@ -209,7 +209,7 @@ void keeper_process::leave_files() noexcept {
   for (int* f : {&listener_, &signals_, &page_file_, &alarms_file_}) close_file(f);
   if (alarms_ != nullptr)
     mprotect(alarms_, sizeof *alarms_, PROT_READ);  // a body's stray write wakes no worker
-  for (worker_seat& w : workers_) {
+  for (kept_worker& w : workers_) {
     close_file(&w.notes);
     for (late_note& l : w.late) close_file(&l.lane_file);
   }
@@ -275,7 +275,7 @@ std::uint32_t keeper_process::served_last(std::uint32_t worker) const noexcept {
 }
 
 void keeper_process::report_death(std::uint32_t worker, int how) {
-  worker_seat& w = workers_[worker];
+  kept_worker& w = workers_[worker];
   LEV_ASSERT(w.pid > 0 && w.killed_for <= members_max);
   report r;
   r.what = report::died;

@@ -2,7 +2,7 @@
 //
 //   1. Among a process's open files (/proc/PID/fd) find the board, by its name.
 //   2. Copy the sign at its beginning; check what it says about itself.
-//   3. For each seat, open and copy the lane, whose file the sign names, and sum it up.
+//   3. For each worker, open and copy the lane, whose file the sign names, and sum it up.
 //   4. Look up the name of the running procedure, in the board's book.
 //
 // Nothing is mapped, so a file that gets shorter causes a short read and no SIGBUS. No byte that is
@@ -39,8 +39,8 @@ using processes::book_entry;
 using processes::lane;
 using processes::lane_records;
 using processes::line_breaks;
-using processes::seat_sign;
 using processes::sign;
+using processes::worker_sign;
 
 class file {
  public:
@@ -135,7 +135,7 @@ class process_files {
   }
 
   void look(const char* name, std::vector<seen_pool>& pools) const;
-  bool look_at_lane(const seat_sign& seat, lane<>* copy) const noexcept;
+  bool look_at_lane(const worker_sign& its, lane<>* copy) const noexcept;
 
   int pid_;
   folder files_;
@@ -199,12 +199,12 @@ void read_name(const file& from, procedure_id id, char (&name)[Size]) noexcept {
   make_printable(name);
 }
 
-bool process_files::look_at_lane(const seat_sign& seat, lane<>* copy) const noexcept {
+bool process_files::look_at_lane(const worker_sign& its, lane<>* copy) const noexcept {
   char name[16];
-  std::snprintf(name, sizeof name, "%d", seat.file);
+  std::snprintf(name, sizeof name, "%d", its.file);
   struct stat about;
   const file f(open_memory(name, &about));
-  return f.number() >= 0 && about.st_ino == seat.inode && f.read_at(0, copy, sizeof *copy);
+  return f.number() >= 0 && about.st_ino == its.inode && f.read_at(0, copy, sizeof *copy);
 }
 
 void process_files::look(const char* name, std::vector<seen_pool>& pools) const {
@@ -223,14 +223,14 @@ void process_files::look(const char* name, std::vector<seen_pool>& pools) const 
   make_printable(pool.program);
   const auto copy = std::make_unique<lane<>>();
   for (std::uint32_t i = 0; i < shown->workers; ++i) {
-    const seat_sign& seat = shown->seats[i];
+    const worker_sign& its = shown->worker_signs[i];
     seen_worker worker;
-    worker.pid = static_cast<int>(seat.pid.load(memory_order_relaxed));
-    worker.deaths = seat.deaths.load(memory_order_relaxed);
-    if (!look_at_lane(seat, copy.get())) return;  // the pool ends
-    const procedure_id id = sum_up(*copy, seat.returned.load(memory_order_relaxed), worker);
+    worker.pid = static_cast<int>(its.pid.load(memory_order_relaxed));
+    worker.deaths = its.deaths.load(memory_order_relaxed);
+    if (!look_at_lane(its, copy.get())) return;  // the pool ends
+    const procedure_id id = sum_up(*copy, its.returned.load(memory_order_relaxed), worker);
     if (worker.attempt != 0) read_name(board_file, id, worker.procedure);
-    const procedure_id died_in = seat.died_in.load(memory_order_relaxed);
+    const procedure_id died_in = its.died_in.load(memory_order_relaxed);
     if (died_in != 0) read_name(board_file, died_in, worker.died_in);
     pool.workers.push_back(worker);
   }

@@ -105,7 +105,7 @@ class process_machine final : public machine, public remote_workers {
   void post(std::uint32_t worker, std::uint32_t count) noexcept override;
   bool take_back(std::uint32_t worker, std::uint32_t n) noexcept override;
   bool has_end(std::uint32_t worker) const noexcept override {
-    const pool::seat& s = pool_.at(worker);
+    const pool::worker_state& s = pool_.at(worker);
     return s.lane->has_end(s.collected.load(memory_order_relaxed) + 1);
   }
   remote_ends ends_of(std::uint32_t worker) const noexcept override;
@@ -201,7 +201,7 @@ void process_machine::wait_word(atomic<std::uint32_t>& word, std::uint32_t expec
 // No task behind one without an end was begun; nor was any by a worker that has not been ordered to
 // work, or that serves another host (keeper.hpp).
 bool process_machine::take_back(std::uint32_t worker, std::uint32_t n) noexcept {
-  pool::seat& s = pool_.at(worker);
+  pool::worker_state& s = pool_.at(worker);
   const std::uint32_t number = s.collected.load(memory_order_relaxed) + 1 + n;
   LEV_DCHECK(n < s.posted.load(memory_order_relaxed) - s.collected.load(memory_order_relaxed));
   s.skipped |= pool::bit_of(number);
@@ -213,7 +213,7 @@ bool process_machine::take_back(std::uint32_t worker, std::uint32_t n) noexcept 
 
 void process_machine::write(std::uint32_t worker, std::uint32_t ahead,
                             const remote_call& c) noexcept {
-  pool::seat& s = pool_.at(worker);
+  pool::worker_state& s = pool_.at(worker);
   const std::uint32_t number = s.posted.load(memory_order_relaxed) + 1 + ahead;
   LEV_DCHECK(number - 1 - s.collected.load(memory_order_relaxed) < processes::lane_records);
   LEV_DCHECK(c.argument_count <= argument_count_max && c.attempt != 0);
@@ -229,7 +229,7 @@ void process_machine::write(std::uint32_t worker, std::uint32_t ahead,
 }
 
 void process_machine::post(std::uint32_t worker, std::uint32_t count) noexcept {
-  pool::seat& s = pool_.at(worker);
+  pool::worker_state& s = pool_.at(worker);
   const std::uint32_t first = s.posted.load(memory_order_relaxed) + 1;
   // Pairs with show_victim(): publishes the records.
   s.posted.store(first + count - 1, memory_order_release);
@@ -248,7 +248,7 @@ status checked_result(std::uint8_t code, bool was_skipped) noexcept {
 }
 
 remote_ends process_machine::ends_of(std::uint32_t worker) const noexcept {
-  const pool::seat& s = pool_.at(worker);
+  const pool::worker_state& s = pool_.at(worker);
   const std::uint32_t begin = s.collected.load(memory_order_relaxed) + 1;
   const std::uint32_t end = s.posted.load(memory_order_relaxed) + 1;
   remote_ends there;
@@ -260,7 +260,7 @@ remote_ends process_machine::ends_of(std::uint32_t worker) const noexcept {
 }
 
 std::uint64_t process_machine::spent_ns(std::uint32_t worker, std::uint32_t n) const noexcept {
-  const pool::seat& s = pool_.at(worker);
+  const pool::worker_state& s = pool_.at(worker);
   const std::uint32_t number = s.collected.load(memory_order_relaxed) + 1 + n;
   LEV_DCHECK(n < s.posted.load(memory_order_relaxed) - s.collected.load(memory_order_relaxed));
   const volatile processes::end_details& how = s.lane->details_of(number);
@@ -268,7 +268,7 @@ std::uint64_t process_machine::spent_ns(std::uint32_t worker, std::uint32_t n) c
 }
 
 void process_machine::take_successes(std::uint32_t worker, std::uint32_t count) noexcept {
-  pool::seat& s = pool_.at(worker);
+  pool::worker_state& s = pool_.at(worker);
   const std::uint32_t before = s.collected.load(memory_order_relaxed);
   LEV_DCHECK(count != 0 && count <= s.posted.load(memory_order_relaxed) - before);
   fault_at("host.collect");
@@ -276,7 +276,7 @@ void process_machine::take_successes(std::uint32_t worker, std::uint32_t count) 
 }
 
 bool process_machine::collect(std::uint32_t worker, remote_end* end) noexcept {
-  pool::seat& s = pool_.at(worker);
+  pool::worker_state& s = pool_.at(worker);
   const std::uint32_t number = s.collected.load(memory_order_relaxed) + 1;
   if (number == s.posted.load(memory_order_relaxed) + 1) return false;
   const std::uint64_t said = s.lane->end_of(number);
@@ -302,14 +302,14 @@ bool process_machine::collect(std::uint32_t worker, remote_end* end) noexcept {
 // A worker takes its tasks in order, so it has begun the oldest one without an end, or none. Any
 // other claim is a lie; the oldest task is then taken as begun.
 bool process_machine::was_begun(std::uint32_t worker) noexcept {
-  const pool::seat& s = pool_.at(worker);
+  const pool::worker_state& s = pool_.at(worker);
   const std::uint32_t oldest = s.collected.load(memory_order_relaxed) + 1;
   const std::uint32_t said = s.lane->claimed.load(memory_order_relaxed);
   return said + 1 != oldest;
 }
 
 std::uint32_t process_machine::index_begun(std::uint32_t worker) noexcept {
-  const pool::seat& s = pool_.at(worker);
+  const pool::worker_state& s = pool_.at(worker);
   const std::uint32_t oldest = s.collected.load(memory_order_relaxed) + 1;
   const std::uint64_t said = s.lane->index_begun.load(memory_order_relaxed);
   return said >> 32 == oldest ? static_cast<std::uint32_t>(said) : no_index;
@@ -319,7 +319,7 @@ std::uint32_t process_machine::index_begun(std::uint32_t worker) noexcept {
 // worker that was woken does not fall asleep again before the same task. Anything else means that
 // the lane has been overwritten. A slow or stopped worker shows none of this.
 bool process_machine::revisit(std::uint32_t worker) noexcept {
-  pool::seat& s = pool_.at(worker);
+  pool::worker_state& s = pool_.at(worker);
   lane<>& lane = *s.lane;
   const std::uint32_t oldest = s.collected.load(memory_order_relaxed) + 1;
   bool is_whole = true;

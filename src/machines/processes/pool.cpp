@@ -46,8 +46,8 @@ pool::~pool() {
   if (page_ != nullptr) munmap(const_cast<pool_page*>(page_), sizeof(pool_page));
   if (alarms_ != nullptr) munmap(alarms_, sizeof(pool_alarms));
   for (std::uint32_t i = 0; i < workers_; ++i) {
-    if (seats_[i].lane != nullptr) munmap(seats_[i].lane, lane_bytes_);
-    close_file(&seats_[i].file);
+    if (states_[i].lane != nullptr) munmap(states_[i].lane, lane_bytes_);
+    close_file(&states_[i].file);
   }
   if (board_ != nullptr) munmap(board_, sizeof(board));
   if (owns_heap_file_) close_file(&heap_file_);
@@ -69,7 +69,7 @@ bool pool::fail(const char* what) noexcept {
 }
 
 bool pool::open_files(std::uint32_t workers) {
-  LEV_ASSERT(workers != 0 && workers <= workers_max && seats_ == nullptr);
+  LEV_ASSERT(workers != 0 && workers <= workers_max && states_ == nullptr);
   const zone* z = open_zone();
   if (z == nullptr) return fail("reserving shared memory");
   // Confined workers read the heap only, and cannot make their mapping writable.
@@ -92,19 +92,19 @@ bool pool::open_files(std::uint32_t workers) {
   bell_ = fault_at("host.eventfd") ? -1 : out_of_the_way(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (bell_ < 0) return fail("eventfd");
   lane_bytes_ = bare_lane_bytes + settings_.local_store_bytes;
-  seats_.reset(new seat[workers]);
+  states_.reset(new worker_state[workers]);
   deaths_.reserve(workers);  // nothing is allocated when one comes
   workers_ = workers;
   for (std::uint32_t i = 0; i < workers; ++i) {
-    seats_[i].file = make_memory_file("leveret-lane", lane_bytes_);
-    if (seats_[i].file < 0) return fail("making a worker's memory file");
-    if (!seal_memory_file(seats_[i].file, false)) return fail("sealing a worker's memory file");
-    void* begin = map_near(seats_[i].file, lane_bytes_);
+    states_[i].file = make_memory_file("leveret-lane", lane_bytes_);
+    if (states_[i].file < 0) return fail("making a worker's memory file");
+    if (!seal_memory_file(states_[i].file, false)) return fail("sealing a worker's memory file");
+    void* begin = map_near(states_[i].file, lane_bytes_);
     if (begin == nullptr) return fail("mapping a worker's memory file");
-    seats_[i].lane = new (begin) lane<>;
+    states_[i].lane = new (begin) lane<>;
     const std::uint32_t last = faults::lanes_begin_after.load(memory_order_relaxed);
-    seats_[i].posted.store(last, memory_order_relaxed);
-    seats_[i].collected.store(last, memory_order_relaxed);
+    states_[i].posted.store(last, memory_order_relaxed);
+    states_[i].collected.store(last, memory_order_relaxed);
     show_lane(i);
   }
   return true;
@@ -154,7 +154,7 @@ bool pool::open(std::uint32_t workers) {
     if (!take_start_reports(0)) return false;  // or both sides could wait for room to send
   }
   for (std::uint32_t i = 0; i < workers; ++i) {
-    while (seats_[i].is_awaited) {
+    while (states_[i].is_awaited) {
       if (!take_start_reports(start_ms_max)) return false;
     }
   }
@@ -193,14 +193,14 @@ bool pool::take_start_reports(int wait_ms) {
 }
 
 bool pool::start_worker(std::uint32_t worker) noexcept {
-  seat& s = at(worker);
+  worker_state& s = at(worker);
   LEV_ASSERT(!s.is_alive && s.pidfd < 0 && socket_ >= 0);
   const std::uint32_t posted = s.posted.load(memory_order_relaxed);
   const std::uint32_t line = posted - s.collected.load(memory_order_relaxed);
   LEV_ASSERT(line <= lane_records);
   // The last worker is dead, and the next one waits for its orders.
   s.lane->reset(posted + 1);
-  board_->shown.seats[worker].returned.fetch_add(line, memory_order_relaxed);
+  board_->shown.worker_signs[worker].returned.fetch_add(line, memory_order_relaxed);
   s.collected.store(posted, memory_order_relaxed);
   s.first = posted + 1;
   s.was_ordered = s.is_spared = s.is_late = false;
@@ -220,11 +220,11 @@ bool pool::start_worker(std::uint32_t worker) noexcept {
 // The pool's sign: what look.cpp reads.
 void pool::show_lane(std::uint32_t worker) noexcept {
   LEV_ASSERT(worker < workers_max && at(worker).file >= 0);
-  seat_sign& shown = board_->shown.seats[worker];
+  worker_sign& shown = board_->shown.worker_signs[worker];
   struct stat about;
-  if (fstat(seats_[worker].file, &about) == 0) shown.inode = about.st_ino;
-  shown.file = seats_[worker].file;
-  shown.returned.store(seats_[worker].posted.load(memory_order_relaxed), memory_order_relaxed);
+  if (fstat(states_[worker].file, &about) == 0) shown.inode = about.st_ino;
+  shown.file = states_[worker].file;
+  shown.returned.store(states_[worker].posted.load(memory_order_relaxed), memory_order_relaxed);
 }
 
 void pool::show_pool() noexcept {
@@ -238,7 +238,7 @@ void pool::show_pool() noexcept {
 }
 
 void* pool::store_of(std::uint32_t worker) noexcept {
-  return reinterpret_cast<char*>(seats_[worker].lane) + bare_lane_bytes;
+  return reinterpret_cast<char*>(states_[worker].lane) + bare_lane_bytes;
 }
 
 void pool::wake(std::uint32_t worker) noexcept {
@@ -280,7 +280,7 @@ void pool::wait(std::uint64_t timeout_ns) noexcept {
   std::uint64_t rings;
   [[maybe_unused]] const ssize_t n = read(bell_, &rings, sizeof rings);
   for (std::uint32_t i = 0; i < workers_; ++i) {
-    word& rung = seats_[i].lane->rung;
+    word& rung = states_[i].lane->rung;
     // Pairs with the worker's ring: the service looks at the ends after this.
     if (rung.load(memory_order_relaxed) != 0) rung.exchange(0, memory_order_seq_cst);
   }
@@ -290,19 +290,19 @@ void pool::wait(std::uint64_t timeout_ns) noexcept {
 // lookers check the number. A holder of the line's turn may post more meanwhile, but to no record
 // of a task that it has not collected.
 void pool::show_victim(std::uint32_t worker) noexcept {
-  const seat& s = seats_[worker];
+  const worker_state& s = states_[worker];
   const std::uint32_t claimed = s.lane->claimed.load(memory_order_relaxed);
   const std::uint32_t before = s.collected.load(memory_order_relaxed);
   // Pairs with post(): the record of a posted task is there.
   const std::uint32_t line = s.posted.load(memory_order_acquire) - before;
   const std::uint32_t after = claimed - before;
   if (after == 0 || after > line || line > lane_records || s.lane->has_end(claimed)) return;
-  board_->shown.seats[worker].died_in.store(s.lane->record_of(claimed).procedure,
-                                            memory_order_relaxed);
+  board_->shown.worker_signs[worker].died_in.store(s.lane->record_of(claimed).procedure,
+                                                   memory_order_relaxed);
 }
 
 void pool::note_death(std::uint32_t worker, int how, const report* told) {
-  seat& s = seats_[worker];
+  worker_state& s = states_[worker];
   if (!s.is_alive) return;
   fault_at("host.bury");
   s.is_alive = false;
@@ -312,8 +312,8 @@ void pool::note_death(std::uint32_t worker, int how, const report* told) {
   s.is_awaited = false;
   const bool was_there = s.start_code == 0 || s.pid != 0;
   s.pid = 0;
-  board_->shown.seats[worker].pid.store(0, memory_order_relaxed);
-  board_->shown.seats[worker].deaths.fetch_add(1, memory_order_relaxed);
+  board_->shown.worker_signs[worker].pid.store(0, memory_order_relaxed);
+  board_->shown.worker_signs[worker].deaths.fetch_add(1, memory_order_relaxed);
   show_victim(worker);
   close_file(&s.pidfd);
   remote_death d;
@@ -347,13 +347,13 @@ void pool::refuse_worker(const report& r) noexcept {
 
 void pool::take_report(const report& r, int file) {
   if (r.worker >= workers_) return close_file(&file);
-  seat& s = seats_[r.worker];
+  worker_state& s = states_[r.worker];
   switch (r.what) {
     case report::started:
       s.is_awaited = false;
       s.pid = r.pid;
-      board_->shown.seats[r.worker].pid.store(static_cast<std::uint32_t>(r.pid),
-                                              memory_order_relaxed);
+      board_->shown.worker_signs[r.worker].pid.store(static_cast<std::uint32_t>(r.pid),
+                                                     memory_order_relaxed);
       close_file(&s.pidfd);
       s.pidfd = file;
       if (file < 0) {
@@ -423,7 +423,7 @@ bool pool::replace(std::uint32_t worker) noexcept {
 }
 
 bool pool::kill(std::uint32_t worker, bool is_lost) noexcept {
-  seat& s = seats_[worker];
+  worker_state& s = states_[worker];
   // One that has not arrived has begun nothing that could be ended: await_arrival() ends it.
   if (!s.is_alive || s.pidfd < 0 || has_begun_none(worker)) return false;
   if (shares_workers()) {  // the keeper knows whose task it is in
@@ -455,14 +455,14 @@ void pool::close() noexcept {
 
 void pool::end_workers() noexcept {
   for (std::uint32_t i = 0; i < workers_; ++i) {
-    if (seats_[i].lane != nullptr) give_order(i, lane<>::order_stop);
+    if (states_[i].lane != nullptr) give_order(i, lane<>::order_stop);
   }
   // Workers that are in a task of a pool that is down, or are stopped, are killed: all of them
   // together have a second.
   constexpr int leave_ms_max = 1'000;
   const std::uint64_t deadline_ns = in_ms(leave_ms_max);
   for (std::uint32_t i = 0; i < workers_; ++i) {
-    seat& s = seats_[i];
+    worker_state& s = states_[i];
     pollfd over{s.pidfd, POLLIN, 0};
     if (s.pidfd >= 0) poll_until({&over, 1}, deadline_ns);
     // If that is refused, the zygote, which is told to end next, does it.

@@ -43,9 +43,9 @@ class pool {
   void abandon() noexcept;
 
   status why_status() const noexcept { return why_status_; }
-  // seat: one worker process; callers take turns (remote_workers). It has the numbers on which the
-  // host must rely, because a worker can overwrite all of its lane.
-  struct alignas(line_pair_bytes) seat {
+  // worker_state: what the host keeps of one worker; callers take turns (remote_workers). The host
+  // relies on its numbers, because a worker can overwrite all of its lane.
+  struct alignas(line_pair_bytes) worker_state {
     processes::lane<>* lane = nullptr;
     int file = -1;
     // Written by the holder of the turn, read by the service when the worker has died: the last
@@ -74,17 +74,17 @@ class pool {
     std::uint32_t roused = 0;  // the task that it was woken for once more; see revisit()
     std::uint64_t awaited_since_ns = 0;  // until it has arrived: when it began to
   };
-  // A task's place in seat::skipped and seat::taken_back.
+  // A task's place in worker_state::skipped and worker_state::taken_back.
   static constexpr std::uint32_t bit_of(std::uint32_t number) noexcept {
     return 1u << (number % lane_records);
   }
-  seat& at(std::uint32_t worker) noexcept {
+  worker_state& at(std::uint32_t worker) noexcept {
     LEV_DCHECK(worker < workers_);
-    return seats_[worker];
+    return states_[worker];
   }
-  const seat& at(std::uint32_t worker) const noexcept {
+  const worker_state& at(std::uint32_t worker) const noexcept {
     LEV_DCHECK(worker < workers_);
-    return seats_[worker];
+    return states_[worker];
   }
   void* store_of(std::uint32_t worker) noexcept;
   board& its_board() noexcept { return *board_; }
@@ -107,7 +107,7 @@ class pool {
   // rouse_zygote() continues a zygote that has owed a report since the call before.
   void rouse_zygote() noexcept;
   bool spared(std::uint32_t worker) noexcept {
-    return std::exchange(seats_[worker].is_spared, false);
+    return std::exchange(states_[worker].is_spared, false);
   }
   // is_away(), of a shared pool: the worker serves another host now.
   bool is_away(std::uint32_t worker) const noexcept;
@@ -171,7 +171,7 @@ class pool {
   std::string pool_name_;
   std::vector<std::string> command_words_;
   std::vector<const char*> command_;
-  std::unique_ptr<seat[]> seats_;
+  std::unique_ptr<worker_state[]> states_;
   std::uint32_t workers_ = 0;
   std::size_t lane_bytes_ = 0;
   introduction about_;

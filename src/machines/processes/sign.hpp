@@ -13,7 +13,7 @@ namespace lev::processes {
 
 constexpr const char* board_name = "leveret-board";  // of the memory file
 
-struct seat_sign {
+struct worker_sign {
   // Written by the service, read by lookers: the worker's process, 0 while there is none. Publishes
   // nothing.
   atomic<std::uint32_t> pid{0};
@@ -41,12 +41,12 @@ struct sign {
   std::uint32_t lane_bytes = sizeof(lane<>);  // without the store
   std::uint32_t host = 0;                     // its process, in its own namespace
   std::uint32_t workers = 0;
-  seat_sign seats[workers_max];
+  worker_sign worker_signs[workers_max];
 };
 // A looker of another build reads it: a change of the layout counts this_version up.
-static_assert(std::is_standard_layout_v<sign> && sizeof(seat_sign) == 32);
+static_assert(std::is_standard_layout_v<sign> && sizeof(worker_sign) == 32);
 static_assert(offsetof(sign, magic) == 0 && offsetof(sign, version) == 8 &&
-              offsetof(sign, seats) == 32);
+              offsetof(sign, worker_signs) == 32);
 
 }  // namespace lev::processes
 

@@ -242,7 +242,7 @@ bool pool::signal_zygote(int number) noexcept {
 void pool::rouse_zygote() noexcept {
   bool is_late = false;
   for (std::uint32_t i = 0; i < workers_; ++i) {
-    seat& s = at(i);
+    worker_state& s = at(i);
     pollfd over{s.pidfd, POLLIN, 0};
     const bool is_owed = s.is_awaited || (s.pidfd >= 0 && poll(&over, 1, 0) == 1);
     is_late |= is_owed && s.is_owed;
@@ -290,8 +290,8 @@ void pool::abandon() noexcept {
   close_file(&board_file_);
   if (owns_heap_file_) close_file(&heap_file_);
   for (std::uint32_t i = 0; i < workers_; ++i) {
-    close_file(&seats_[i].file);
-    close_file(&seats_[i].pidfd);
+    close_file(&states_[i].file);
+    close_file(&states_[i].pidfd);
   }
 }
 
