@@ -120,7 +120,8 @@ void remote_crew::limit(std::uint32_t task, std::uint64_t task_ns_max,
 }
 
 void remote_crew::want_ends() noexcept {
-  if (is_eager.load(memory_order_relaxed) == 0 && is_eager.exchange(1, memory_order_relaxed) == 0)
+  if (are_ends_wanted.load(memory_order_relaxed) == 0 &&
+      are_ends_wanted.exchange(1, memory_order_relaxed) == 0)
     remote->want_ends(true);
 }
 

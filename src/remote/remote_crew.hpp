@@ -95,7 +95,7 @@ class remote_crew final : public crew {
   atomic<std::uint32_t> has_rerun{0};
   // Written by the first waiter that wants to be told of ends at once, read by the others: 1 from
   // then on. Publishes nothing.
-  atomic<std::uint32_t> is_eager{0};
+  atomic<std::uint32_t> are_ends_wanted{0};
   // Written by the service and by tenders that post a task, read by the latter: whether the service
   // checks time limits now and then. Publishes nothing.
   atomic<std::uint32_t> is_timing{0};

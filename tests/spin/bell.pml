@@ -18,7 +18,7 @@
  * The rules that nobody sleeps on
  *   worker  says asleep, looks for a record, sleeps while it says so; a post takes that word back
  *           before it wakes, or the wake-up comes before the sleep and is lost. It rings before it
- *           sleeps, and when hosts are eager also while there are more records
+ *           sleeps, and when hosts want ends also while there are more records
  *   host    tends as long as it is counted as a watcher. When it does not watch any more, to sleep
  *           or to return, it takes itself from the watchers and then looks at every lane: the ends
  *           of others were left to it
@@ -59,7 +59,7 @@ byte collected;
 bool asleep;
 bool rung;
 byte watchers;
-byte eager;
+byte ends_wanted;
 
 /* The kernel: a worker that sleeps in futex_wait, the eventfd, the zygote's socket, the parkers. */
 bool in_futex;
@@ -156,9 +156,9 @@ await:
      :: records == ends -> goto await
      :: else
      fi;
-#ifndef NOT_EAGER
+#ifndef ENDS_NOT_TOLD
      if
-     :: eager != 0 -> notify_if_unwatched()
+     :: ends_wanted != 0 -> notify_if_unwatched()
      :: else
      fi
 #endif
@@ -320,7 +320,7 @@ submitted:
   :: is_waiting && (done[mine] || has_work) -> goto tending
   :: else /* until the end of its patience */
   fi;
-  atomic { eager++; watchers-- };
+  atomic { ends_wanted++; watchers-- };
   if
   :: done[mine] -> goto awake
   :: atomic { !done[mine] -> waiter[mine] = me + 1 }
@@ -333,7 +333,7 @@ submitted:
 #endif
   atomic { token[me] -> token[me] = false };
 awake:
-  atomic { watchers++; eager--; goto tending };
+  atomic { watchers++; ends_wanted--; goto tending };
 wait:
   atomic { watchers++; is_waiting = true; goto tending };
 leave:

@@ -79,7 +79,7 @@ BELL_FAULTS = [
     ("WRITE_THEN_FLAG", "the eventfd is written before rung is set"),
     ("CLEAR_THEN_DRAIN", "rung is cleared before the eventfd is drained"),
     ("DEATH_KEEPS_RUNG", "the next worker finds rung as the one before left it"),
-    ("LONG_BODY NOT_EAGER", "nobody rings for an end before a long body"),
+    ("LONG_BODY ENDS_NOT_TOLD", "nobody rings for an end before a long body"),
 ]
 SHUTDOWN_FAULTS = [
     ("SLOT_NOT_TOLD", SLEEPS, "a slot is freed without looking at space_wanted"),

@@ -126,7 +126,7 @@ bool client::lacks_library_of_next() noexcept {
 void client::tell_idle(std::uint64_t waited_ns) noexcept {
   if (has_rung_) return;
   // A worker that polls for less than patience_ns tells of its ends before it sleeps.
-  const bool is_wanted = is_eager() || is_patient();
+  const bool is_wanted = are_ends_wanted() || is_patient();
   if (waited_ns < patience_ns && waited_ns < about_.spin_ns && !is_wanted) return;
   tell_of_ends();
 }

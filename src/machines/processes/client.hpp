@@ -53,12 +53,12 @@ class client final : public column_watch {
   // go_on() follows its end: the host is told at once if it wants that and there is more to do
   // here.
   void go_on() noexcept {
-    if (lane_.has_record(next_) && (is_eager() || runs_low())) tell_of_ends();
+    if (lane_.has_record(next_) && (are_ends_wanted() || runs_low())) tell_of_ends();
   }
   // turn_away() comes before the worker of a shared pool turns to a task of another host, which may
   // never end: it rings as tell_idle() would later.
   void turn_away() noexcept {
-    if (!has_rung_ && (!lane_.has_record(next_) || is_eager() || runs_low())) tell_of_ends();
+    if (!has_rung_ && (!lane_.has_record(next_) || are_ends_wanted() || runs_low())) tell_of_ends();
   }
   // pass() is a step of the protocol, at which a worker of a test may end.
   void pass(chaos_step step, fault_name point) noexcept {
@@ -99,7 +99,9 @@ class client final : public column_watch {
   }
   // While a waiter sleeps until an end, ends are told at once. Otherwise the host takes them when
   // it next tends the line, or when this lane runs dry.
-  bool is_eager() const noexcept { return board_.watch.eager.load(memory_order_relaxed) != 0; }
+  bool are_ends_wanted() const noexcept {
+    return board_.watch.ends_wanted.load(memory_order_relaxed) != 0;
+  }
   // The lane of a patient host must be filled before it runs dry: the service is woken while its
   // last task runs. (Six hosts that share two workers, 10 us tasks: 8.7 us a task; told three tasks
   // before the last 9.4, six 15, of each end 23.)

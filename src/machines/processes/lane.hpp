@@ -255,7 +255,7 @@ struct end_watch {
   alignas(line_pair_bytes) word watchers{0};
   // Not 0: a waiter sleeps until a task is over, or wants to be told of it. Written by the host,
   // read by workers, as `watchers`. On a line of its own: it changes seldom.
-  alignas(line_pair_bytes) word eager{0};
+  alignas(line_pair_bytes) word ends_wanted{0};
   // Not 0: a waiter sleeps until all tasks are over, or there is room for another. Written by the
   // host, read by workers, as `watchers`.
   word patient{0};

@@ -127,7 +127,7 @@ class process_machine final : public machine, public remote_workers {
   }
   void want_ends(bool wanted, bool is_patient) noexcept override {
     processes::end_watch<>& watch = pool_.its_board().watch;
-    auto& wishes = is_patient ? watch.patient : watch.eager;
+    auto& wishes = is_patient ? watch.patient : watch.ends_wanted;
     // Pairs with the worker's look after an end, as watch().
     const std::uint32_t before = wishes.fetch_add(wanted ? 1u : ~0u, memory_order_seq_cst);
     LEV_DCHECK(wanted || before != 0);
