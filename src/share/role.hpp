@@ -9,7 +9,7 @@ namespace lev {
 enum class process_role {
   host,
   starting,  // of a zygote that still runs constructors, or has not called run_worker_program()
-  worker     // a zygote or keeper, or a process that was forked from one
+  worker     // a zygote, or a process that was forked from one
 };
 
 // role() reads the environment when it is first called, while the program loads: later the number

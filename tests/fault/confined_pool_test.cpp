@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "fault/pool_hosts.hpp"
-#include "machines/processes/keeper.hpp"
+#include "machines/processes/berth.hpp"
 
 namespace lev::test {
 namespace {

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "fault/pool_hosts.hpp"
-#include "machines/processes/keeper.hpp"
+#include "machines/processes/berth.hpp"
 #include "share/socket_name.hpp"
 
 namespace lev::test {

@@ -8,10 +8,10 @@
 // The two sides are run_shared() and serve_only() of machines/processes/serve.cpp with the worker's
 // run() of client.cpp, and take_back() of machine.cpp with pool::has_left_us() of join_keeper.cpp,
 // without what does not concern the task. Confined workers: run_in_turn() of serve.cpp, and
-// pass_turn() of keeper_own.cpp.
+// pass_turn() of zygote_own.cpp.
 #include "explore.hpp"
 
-#include "machines/processes/keeper.hpp"
+#include "machines/processes/berth.hpp"
 #include "machines/processes/lane.hpp"
 
 namespace {
@@ -141,7 +141,7 @@ struct take_back_in_turn : scenario<take_back_in_turn<Dies>, 3> {
 int main() {
   constexpr const char* one_of_two =
       "of the end of a turn and the begin of the next, one as strong will do for the host's look";
-  return explorer("away", {}, {"machines/processes/keeper.hpp"})
+  return explorer("away", {}, {"machines/processes/berth.hpp"})
       .check<take_back<false>>("take back")
       .plant(looks_first)
       .plant(early_end)

@@ -4,12 +4,12 @@
 // and begins none; and it hears of every member that was taken out.
 //
 // The two sides are run_shared(), serve_only(), be_free(), read_notes() and detach() of
-// machines/processes/serve.cpp, and drop_member() of keeper.cpp with send_note() and
-// kill_if_serving() of keeper_workers.cpp, without what does not concern the berth. A kill comes at
+// machines/processes/serve.cpp, and drop_member() of zygote_members.cpp with send_note() and
+// kill_if_serving() of zygote_workers.cpp, without what does not concern the berth. A kill comes at
 // any step of the worker after the keeper has sent it.
 #include "explore.hpp"
 
-#include "machines/processes/keeper.hpp"
+#include "machines/processes/berth.hpp"
 
 namespace {
 
@@ -187,7 +187,7 @@ constexpr const char* has_found = "only a doom() that finds another member must 
 }  // namespace
 
 int main() {
-  return explorer("berth", {}, {"machines/processes/keeper.hpp"})
+  return explorer("berth", {}, {"machines/processes/berth.hpp"})
       .check<detach>("detach")
       .check<time_limit>("time limit")
       .plant("berth: turn() is a plain store")

@@ -4,11 +4,11 @@
 //
 // The worker is await(), sleep() and read_notes() of machines/processes/serve.cpp and may_sleep()
 // of client.hpp; the others are give_order() and wake() of pool.cpp, post() of its callers and
-// send_note() of keeper_workers.cpp.
+// send_note() of zygote_workers.cpp.
 #include "explore.hpp"
 
 #include "machines/processes/alarm.hpp"
-#include "machines/processes/keeper.hpp"
+#include "machines/processes/berth.hpp"
 #include "machines/processes/lane.hpp"
 
 namespace {

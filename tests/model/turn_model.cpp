@@ -2,10 +2,10 @@
 // them run at once, none waits for ever, and one that dies in its turn has it ended by the keeper.
 //
 // The workers are run_in_turn(), wait_for_turn() and end_turn() of machines/processes/serve.cpp,
-// and the keeper is report_own_death() of keeper_own.cpp.
+// and the keeper is report_own_death() of zygote_own.cpp.
 #include "explore.hpp"
 
-#include "machines/processes/keeper.hpp"
+#include "machines/processes/berth.hpp"
 
 namespace {
 

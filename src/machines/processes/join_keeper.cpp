@@ -4,7 +4,7 @@
 // The name is a socket's in the abstract namespace, which the kernel takes back with the last
 // process that holds it. So one of several hosts that start together gets it, and a host that dies
 // leaves none behind.
-#include "machines/processes/keeper.hpp"
+#include "machines/processes/berth.hpp"
 #include "machines/processes/poll_until.hpp"
 #include "machines/processes/pool.hpp"
 #include "share/faults.hpp"

@@ -199,7 +199,7 @@ void process_machine::wait_word(atomic<std::uint32_t>& word, std::uint32_t expec
 }
 
 // No task behind one without an end was begun; nor was any by a worker that has not been ordered to
-// work, or that serves another host (keeper.hpp).
+// work, or that serves another host (berth.hpp).
 bool process_machine::take_back(std::uint32_t worker, std::uint32_t n) noexcept {
   pool::worker_state& s = pool_.at(worker);
   const std::uint32_t number = s.collected.load(memory_order_relaxed) + 1 + n;

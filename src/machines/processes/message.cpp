@@ -1,5 +1,5 @@
 // Messages between host and zygote, with files.
-#include "machines/processes/keeper.hpp"
+#include "machines/processes/berth.hpp"
 #include "machines/processes/zygote.hpp"
 #include "share/zone.hpp"
 

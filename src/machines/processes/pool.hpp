@@ -4,7 +4,7 @@
 #define LEVERET_MACHINES_PROCESSES_POOL_HPP
 
 #include "machine/machine.hpp"
-#include "machines/processes/keeper.hpp"
+#include "machines/processes/berth.hpp"
 
 #include <unistd.h>
 

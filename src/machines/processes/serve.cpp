@@ -1,8 +1,8 @@
 // The main loop of a worker process: take the next record of a lane, run it, report its end.
 #include "base/numbers.hpp"
+#include "machines/processes/berth.hpp"
 #include "machines/processes/client.hpp"
 #include "machines/processes/confine.hpp"
-#include "machines/processes/keeper.hpp"
 #include "share/role.hpp"
 #include "share/zone.hpp"
 #include "sync/futex.hpp"

@@ -1,7 +1,7 @@
 // How the host program, or its worker_command, becomes the parent of workers.
 #include "machines/processes/zygote.hpp"
 
-#include "machines/processes/keeper.hpp"
+#include "machines/processes/berth.hpp"
 #include "share/role.hpp"
 
 #include <dlfcn.h>
@@ -14,15 +14,6 @@
 #include <cstring>
 
 namespace lev::processes {
-
-[[noreturn]] void run_zygote(int socket, const fork_hooks& hooks) noexcept {
-  take_role(process_role::worker);
-  int listens = 0;
-  socklen_t bytes = sizeof listens;
-  const bool is_door =
-      getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &listens, &bytes) == 0 && listens != 0;
-  run_keeper(socket, is_door, hooks);
-}
 
 const char* const zygote_variable = started_again_variable;
 const char* const zygote_name = "leveret-zygote";

@@ -3,6 +3,7 @@
 // MiB, and copies nothing of the host's threads and locks. It does nothing but fork workers, wait
 // for their deaths and tell the host, over one socket. When the socket's other end is gone, or the
 // host is (a child that it forked may hold that end, too), the zygote kills its workers and ends.
+// berth.hpp says what is different in a shared pool, whose zygote is called its keeper.
 #ifndef LEVERET_MACHINES_PROCESSES_ZYGOTE_HPP
 #define LEVERET_MACHINES_PROCESSES_ZYGOTE_HPP
 
@@ -66,7 +67,8 @@ struct order {
   std::uint64_t lane_begin = 0;  // kill: the order's number
 };
 
-// report: from the zygote. `started` brings the worker's pidfd along, a keeper's `ready` its page.
+// report: from the zygote. `started` brings the worker's pidfd along, `ready` of a shared pool its
+// page.
 struct report {
   enum : std::uint32_t {
     ready = 0,
@@ -120,7 +122,8 @@ ssize_t receive_message(int socket, Message& m, std::span<int> files) noexcept {
   return receive_bytes(socket, std::as_writable_bytes(std::span(&m, 1)), files);
 }
 
-// run_zygote() is a zygote's main function; keeper.hpp describes it.
+// run_zygote() is a zygote's main function (zygote_members.cpp). Its hosts connect to `socket`, or
+// its only one is at the other end.
 [[noreturn]] void run_zygote(int socket, const fork_hooks& hooks) noexcept;
 
 // Steps in the life of a zygote and of its workers.

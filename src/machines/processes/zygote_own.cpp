@@ -1,9 +1,9 @@
-// The keeper's workers that serve one member: starting them, and their deaths. Everything that
+// The zygote's workers that serve one member: starting them, and their deaths. Everything that
 // confined ones must not have is found out and forgotten before the first is forked.
 #include "machines/processes/confine.hpp"
 #include "machines/processes/death.hpp"
-#include "machines/processes/keeper_process.hpp"
 #include "machines/processes/start_strings.hpp"
+#include "machines/processes/zygote_process.hpp"
 #include "share/faults.hpp"
 #include "share/role.hpp"
 #include "sync/futex.hpp"
@@ -51,7 +51,7 @@ const char* try_confining(const introduction& about, int bell) noexcept {
 
 }  // namespace
 
-const char* keeper_process::try_out(const member& it) noexcept {
+const char* zygote_process::try_out(const member& it) noexcept {
   const introduction& a = it.about;
   const char* why = nullptr;
   if (a.level == lev::isolation::confined) {
@@ -65,7 +65,7 @@ const char* keeper_process::try_out(const member& it) noexcept {
   return why;
 }
 
-void keeper_process::start_own(std::uint32_t m, const order& o, int file) {
+void zygote_process::start_own(std::uint32_t m, const order& o, int file) {
   member& it = members_[m];
   report r;
   r.worker = o.worker;
@@ -78,7 +78,7 @@ void keeper_process::start_own(std::uint32_t m, const order& o, int file) {
   if (it.about.level == lev::isolation::confined)
     try_libraries(it.board->procedures, it.about, hooks_, it.socket, it.known);
   struct child {
-    keeper_process* self;
+    zygote_process* self;
     std::uint32_t m;
     const order& o;
     int lane_file;
@@ -103,16 +103,16 @@ void keeper_process::start_own(std::uint32_t m, const order& o, int file) {
 
 // Kills a worker for a host that may not do so itself. The host orders a successor when it has been
 // told of the death.
-void keeper_process::kill_own(std::uint32_t m, std::uint32_t worker) noexcept {
+void zygote_process::kill_own(std::uint32_t m, std::uint32_t worker) noexcept {
   if (worker >= members_[m].lanes.size()) return;
   const pid_t pid = members_[m].lanes[worker].own.pid;
   if (pid > 0) kill(pid, SIGKILL);
 }
 
-// The child's part of a start. It waits for the host's word before it takes a task. If the keeper
+// The child's part of a start. It waits for the host's word before it takes a task. If the zygote
 // dies before it has told the host of this process, no process will wait for it, so it must not
 // work.
-void keeper_process::begin_own(std::uint32_t m, const order& o, pid_t parent, int lane_file) {
+void zygote_process::begin_own(std::uint32_t m, const order& o, pid_t parent, int lane_file) {
   member& it = members_[m];
   become_worker(it.about, parent);
   take_worker_number(static_cast<int>(o.worker));
@@ -133,7 +133,7 @@ void keeper_process::begin_own(std::uint32_t m, const order& o, pid_t parent, in
 }
 
 // Gives up the memory that a shared pool's workers have in common, except for this one's berth.
-berth<>* keeper_process::leave_common(std::uint32_t worker) noexcept {
+berth<>* zygote_process::leave_common(std::uint32_t worker) noexcept {
   if (page_ == nullptr) return nullptr;
   berth<>* own = &page_->berths[worker];
   auto* begin = reinterpret_cast<char*>(page_);
@@ -144,14 +144,14 @@ berth<>* keeper_process::leave_common(std::uint32_t worker) noexcept {
   return own;
 }
 
-bool keeper_process::has_own(std::uint32_t m, std::uint32_t worker) const noexcept {
+bool zygote_process::has_own(std::uint32_t m, std::uint32_t worker) const noexcept {
   return m < members_max && worker < members_[m].lanes.size() &&
          members_[m].lanes[worker].own.pid > 0;
 }
 
 // A worker of that number has died. It may have had the turn, or its body have given it to any
 // member, or to none that there is.
-void keeper_process::pass_turn(std::uint32_t worker) noexcept {
+void zygote_process::pass_turn(std::uint32_t worker) noexcept {
   if (page_ == nullptr) return;
   berth<>& place = page_->berths[worker];
   const std::uint32_t holder = place.holder();
@@ -162,7 +162,7 @@ void keeper_process::pass_turn(std::uint32_t worker) noexcept {
   wake_sleeper(place.serving, sleepers::anywhere);
 }
 
-bool keeper_process::report_own_death(pid_t pid, int how) {
+bool zygote_process::report_own_death(pid_t pid, int how) {
   for (std::uint32_t m = 0; m < members_max; ++m) {
     for (std::uint32_t w = 0; w < members_[m].lanes.size(); ++w) {
       lane_place& l = members_[m].lanes[w];
@@ -183,7 +183,7 @@ bool keeper_process::report_own_death(pid_t pid, int how) {
 }
 
 // The member's number is free for another when its workers are gone.
-void keeper_process::end_own(std::uint32_t m) noexcept {
+void zygote_process::end_own(std::uint32_t m) noexcept {
   for (std::uint32_t w = 0; w < members_[m].lanes.size(); ++w) {
     const pid_t pid = members_[m].lanes[w].own.pid;
     if (pid > 0) kill(pid, SIGKILL);

@@ -1,7 +1,8 @@
-// The keeper's workers: starting them, telling them of members, and their deaths.
+// The workers of a keeper, which serve all members: starting them, telling them of members, and
+// their deaths.
 #include "base/kernel_numbers.hpp"
 #include "machines/processes/death.hpp"
-#include "machines/processes/keeper_process.hpp"
+#include "machines/processes/zygote_process.hpp"
 #include "share/faults.hpp"
 #include "share/role.hpp"
 #include "sync/futex.hpp"
@@ -20,7 +21,7 @@
 
 namespace lev::processes {
 
-void keeper_process::take_order(std::uint32_t m, const order& o, int file) {
+void zygote_process::take_order(std::uint32_t m, const order& o, int file) {
   if (o.what == order::start) return has_own_workers() ? start_own(m, o, file) : start(m, o, file);
   close_file(&file);
   const bool is_to_end = o.what == order::kill || o.what == order::give_up;
@@ -30,7 +31,7 @@ void keeper_process::take_order(std::uint32_t m, const order& o, int file) {
   if (o.what == order::leave) members_[m].is_leaving = true;
 }
 
-void keeper_process::start(std::uint32_t m, const order& o, int file) {
+void zygote_process::start(std::uint32_t m, const order& o, int file) {
   report r;
   r.worker = o.worker;
   r.what = report::not_started;
@@ -58,7 +59,7 @@ void keeper_process::start(std::uint32_t m, const order& o, int file) {
 }
 
 // Makes sure that the worker exists. False, with errno set: the system refuses.
-bool keeper_process::is_running(std::uint32_t worker) {
+bool zygote_process::is_running(std::uint32_t worker) {
   kept_worker& w = workers_[worker];
   if (w.pid != 0) return true;
   LEV_ASSERT(w.notes < 0);
@@ -68,7 +69,7 @@ bool keeper_process::is_running(std::uint32_t worker) {
   page_->berths[worker].serving.store(0, memory_order_relaxed);
   page_->berths[worker].has_worked.store(0, memory_order_relaxed);
   struct child {
-    keeper_process* self;
+    zygote_process* self;
     std::uint32_t worker;
     int notes;
   } context{this, worker, ends[1]};
@@ -96,7 +97,7 @@ bool keeper_process::is_running(std::uint32_t worker) {
 
 // Closes the files that the worker must not hold: while it held one, no process would see that file
 // end.
-[[noreturn]] void keeper_process::begin_worker(std::uint32_t worker, pid_t parent, int notes) {
+[[noreturn]] void zygote_process::begin_worker(std::uint32_t worker, pid_t parent, int notes) {
   become_worker(rule_, parent);
   take_worker_number(static_cast<int>(worker));
   page_->berths[worker].tell_process(static_cast<std::uint32_t>(getpid()));
@@ -109,7 +110,7 @@ bool keeper_process::is_running(std::uint32_t worker) {
 
 // A worker whose body has closed its end looks for the note before it begins another task, does not
 // find it, and ends.
-bool keeper_process::send_note(std::uint32_t worker, const note& n,
+bool zygote_process::send_note(std::uint32_t worker, const note& n,
                                std::span<const int> files) noexcept {
   kept_worker& w = workers_[worker];
   LEV_ASSERT(w.pid > 0 && w.notes >= 0);
@@ -125,7 +126,7 @@ bool keeper_process::send_note(std::uint32_t worker, const note& n,
 // A worker that is in a long task reads no notes, and the system lets only so many messages and
 // files be under way. So a member that leaves before the worker has been told of it is forgotten,
 // and there is room for the rest: the ends of members that it knows.
-void keeper_process::tell_late(std::uint32_t worker) noexcept {
+void zygote_process::tell_late(std::uint32_t worker) noexcept {
   constexpr std::uint32_t unread_max = 16;
   kept_worker& w = workers_[worker];
   while (!w.late.empty() && !w.is_deaf) {
@@ -140,7 +141,7 @@ void keeper_process::tell_late(std::uint32_t worker) noexcept {
   }
 }
 
-bool keeper_process::is_one_late() noexcept {
+bool zygote_process::is_one_late() noexcept {
   bool is_one = false;
   for (std::uint32_t i = 0; i < workers_max; ++i) {
     if (!workers_[i].late.empty()) tell_late(i);
@@ -150,7 +151,7 @@ bool keeper_process::is_one_late() noexcept {
 }
 
 // True: the worker has not been told of the member.
-bool keeper_process::forget_late(std::uint32_t m, std::uint32_t worker) noexcept {
+bool zygote_process::forget_late(std::uint32_t m, std::uint32_t worker) noexcept {
   std::deque<late_note>& late = workers_[worker].late;
   for (auto l = late.begin(); l != late.end(); ++l) {
     if (l->member != m) continue;
@@ -163,7 +164,7 @@ bool keeper_process::forget_late(std::uint32_t m, std::uint32_t worker) noexcept
 
 // A worker that cannot be told is useless: it ends by itself, or is killed, and its death starts
 // another.
-void keeper_process::detach(std::uint32_t m, std::uint32_t worker) noexcept {
+void zygote_process::detach(std::uint32_t m, std::uint32_t worker) noexcept {
   note n;
   n.what = note::detach;
   n.member = m;
@@ -172,7 +173,7 @@ void keeper_process::detach(std::uint32_t m, std::uint32_t worker) noexcept {
     kill(workers_[worker].pid, SIGKILL);
 }
 
-bool keeper_process::attach(std::uint32_t m, std::uint32_t worker, int lane_file) noexcept {
+bool zygote_process::attach(std::uint32_t m, std::uint32_t worker, int lane_file) noexcept {
   const member& it = members_[m];
   LEV_ASSERT(it.is_met && it.lanes[worker].is_attached);
   note n;
@@ -185,7 +186,7 @@ bool keeper_process::attach(std::uint32_t m, std::uint32_t worker, int lane_file
   return send_note(worker, n, files);
 }
 
-bool keeper_process::kill_if_serving(std::uint32_t m, std::uint32_t worker) noexcept {
+bool zygote_process::kill_if_serving(std::uint32_t m, std::uint32_t worker) noexcept {
   kept_worker& w = workers_[worker];
   if (w.pid == 0 || !page_->berths[worker].doom(m)) return false;
   LEV_ASSERT(w.pid > 0);
@@ -196,7 +197,7 @@ bool keeper_process::kill_if_serving(std::uint32_t m, std::uint32_t worker) noex
 
 // A worker that serves no member is in no task, and will begin none. Its death is the affair of the
 // member that asks for it.
-bool keeper_process::kill_if_free(std::uint32_t m, std::uint32_t worker) noexcept {
+bool zygote_process::kill_if_free(std::uint32_t m, std::uint32_t worker) noexcept {
   if (workers_[worker].pid == 0 || !page_->berths[worker].doom_free(m)) return false;
   LEV_ASSERT(workers_[worker].pid > 0);
   kill(workers_[worker].pid, SIGKILL);
@@ -205,7 +206,7 @@ bool keeper_process::kill_if_free(std::uint32_t m, std::uint32_t worker) noexcep
 
 // Closes sockets and memory that a worker does not need, and that would keep others alive or show
 // them to it.
-void keeper_process::leave_files() noexcept {
+void zygote_process::leave_files() noexcept {
   for (int* f : {&listener_, &signals_, &page_file_, &alarms_file_}) close_file(f);
   if (alarms_ != nullptr)
     mprotect(alarms_, sizeof *alarms_, PROT_READ);  // a body's stray write wakes no worker
@@ -227,7 +228,7 @@ void keeper_process::leave_files() noexcept {
 }
 
 // The member posts nothing to the worker until it is told of its death, or of this.
-void keeper_process::end_task(std::uint32_t m, const order& o) {
+void zygote_process::end_task(std::uint32_t m, const order& o) {
   if (kill_if_serving(m, o.worker)) return;
   report r;
   r.what = report::spared;
@@ -239,7 +240,7 @@ void keeper_process::end_task(std::uint32_t m, const order& o) {
 // The worker begins none of the member's tasks: the member has found the words of its lane
 // overwritten, or the worker does not come to its lane. A task of another member may have done
 // that, and yet another may run by now; or the worker hangs before it can read a note.
-void keeper_process::give_up(std::uint32_t m, std::uint32_t worker) {
+void zygote_process::give_up(std::uint32_t m, std::uint32_t worker) {
   const std::vector<lane_place>& lanes = members_[m].lanes;
   const bool is_its = worker < lanes.size() && lanes[worker].is_attached;  // no successor's
   if (!is_its || workers_[worker].pid == 0 || kill_if_serving(m, worker) || kill_if_free(m, worker))
@@ -250,7 +251,7 @@ void keeper_process::give_up(std::uint32_t m, std::uint32_t worker) {
   if (!send_note(worker, n) && !workers_[worker].is_deaf) kill(workers_[worker].pid, SIGKILL);
 }
 
-void keeper_process::reap() {
+void zygote_process::reap() {
   fault_at("zygote.reap");
   signalfd_siginfo told[8];
   while (read(signals_, told, sizeof told) > 0) {
@@ -267,14 +268,14 @@ void keeper_process::reap() {
 
 // The member, plus 1, that the berth of a dead worker names, or that had it killed and is gone; 0:
 // none. A body may have written anything there.
-std::uint32_t keeper_process::served_last(std::uint32_t worker) const noexcept {
+std::uint32_t zygote_process::served_last(std::uint32_t worker) const noexcept {
   const std::uint32_t served = page_->berths[worker].served();
   if (served == 0 || served > members_max) return 0;
   const bool is_known = members_[served - 1].is_met || workers_[worker].killed_for == served;
   return is_known ? served : 0;
 }
 
-void keeper_process::report_death(std::uint32_t worker, int how) {
+void zygote_process::report_death(std::uint32_t worker, int how) {
   kept_worker& w = workers_[worker];
   LEV_ASSERT(w.pid > 0 && w.killed_for <= members_max);
   report r;

@@ -1,9 +1,10 @@
-// keeper_process: a keeper's state, and its steps. keeper.cpp has those that concern members,
-// keeper_workers.cpp those that concern workers.
-#ifndef LEVERET_MACHINES_PROCESSES_KEEPER_PROCESS_HPP
-#define LEVERET_MACHINES_PROCESSES_KEEPER_PROCESS_HPP
+// zygote_process: a zygote's state, and its steps. zygote_members.cpp has those that concern
+// members, zygote_own.cpp those for workers that serve one member, zygote_workers.cpp those for
+// workers that serve all.
+#ifndef LEVERET_MACHINES_PROCESSES_ZYGOTE_PROCESS_HPP
+#define LEVERET_MACHINES_PROCESSES_ZYGOTE_PROCESS_HPP
 
-#include "machines/processes/keeper.hpp"
+#include "machines/processes/berth.hpp"
 #include "machines/processes/trial.hpp"
 
 #include <deque>
@@ -48,9 +49,9 @@ struct member {
   std::deque<report> untold;      // its socket was full
 };
 
-class keeper_process {
+class zygote_process {
  public:
-  keeper_process(int socket, bool is_door, const fork_hooks& hooks) noexcept
+  zygote_process(int socket, bool is_door, const fork_hooks& hooks) noexcept
       : listener_(is_door ? socket : -1), only_(is_door ? -1 : socket), hooks_(hooks) {}
 
   [[noreturn]] void run();

@@ -1,8 +1,10 @@
-// keeper: a zygote from its first message on: the parent of a pool's workers. The hosts of the pool
-// are its members. The keeper of a private pool has one, at the other end of a pair of sockets, and
-// ends with it. The keeper of a pool that several host processes share (config.processes.pool)
-// belongs to none of them: the first host that needs it starts it, and it ends when the last has
-// left.
+// berth: which host a worker of a shared pool serves, and how a host that dies, leaves or takes a
+// task back is kept apart from the others.
+//
+// The hosts of a pool are the members of its zygote. The zygote of a private pool has one member,
+// at the other end of a pair of sockets, and ends with it. The zygote of a pool that several host
+// processes share (config.processes.pool) is called its keeper, and belongs to none of them: the
+// first host that needs it starts it, and it ends when the last has left.
 //
 // Each member has lanes, heap, board and bell of its own. A worker of a shared pool serves one lane
 // of each member, in turn, and learns of them by notes from the keeper. But a worker of a private
@@ -42,8 +44,8 @@
 // A confined worker serves one member only, and `serving` is that member while it has its turn. It
 // may have died in the task, and the keeper have ended its turn. So the member looks whether it had
 // claimed the task, which it does in its turn, before it looks at `skip`.
-#ifndef LEVERET_MACHINES_PROCESSES_KEEPER_HPP
-#define LEVERET_MACHINES_PROCESSES_KEEPER_HPP
+#ifndef LEVERET_MACHINES_PROCESSES_BERTH_HPP
+#define LEVERET_MACHINES_PROCESSES_BERTH_HPP
 
 #include "machines/processes/alarm.hpp"
 #include "machines/processes/zygote.hpp"
@@ -186,10 +188,6 @@ struct note {
   introduction about;
 };
 static_assert(std::is_trivially_copyable_v<note> && sizeof(note) != sizeof(report));
-
-// run_keeper() is a keeper's main function. Its hosts connect to `socket`, or its only one is at
-// the other end.
-[[noreturn]] void run_keeper(int socket, bool is_door, const fork_hooks& hooks) noexcept;
 
 // serve_members() is the main function of a worker that learns of its members by `notes`.
 [[noreturn]] void serve_members(berth<>& place, const alarm<>& wakes, int notes) noexcept;

@@ -1,7 +1,7 @@
-// The keeper: its members, and the loop that serves them all.
+// The zygote's main loop: its members, who come, ask for workers, and leave.
 #include "base/kernel_numbers.hpp"
-#include "machines/processes/keeper_process.hpp"
 #include "machines/processes/output.hpp"
+#include "machines/processes/zygote_process.hpp"
 #include "share/faults.hpp"
 #include "share/role.hpp"
 #include "share/zone.hpp"
@@ -23,16 +23,16 @@ namespace lev::processes {
 
 namespace {
 
-// How long a keeper waits for its first connection.
+// How long the keeper waits for its first connection.
 constexpr int first_visitor_ms_max = 20'000;
 
-// How often a keeper looks whether a worker that has too many notes has read them. (It reads one in
-// a tenth of a millisecond if it has nothing else to do.)
+// How often the keeper looks whether a worker that has too many notes has read them. (The worker
+// reads one in a tenth of a millisecond if it has nothing else to do.)
 constexpr int late_ms = 5;
 
 }  // namespace
 
-bool keeper_process::open() noexcept {
+bool zygote_process::open() noexcept {
   if (listener_ >= 0) return open_door();
   const int host = open_host(only_);  // -1: it cannot be watched
   if (host < 0 && errno == ESRCH) return false;
@@ -42,7 +42,7 @@ bool keeper_process::open() noexcept {
 
 // Makes the memory that sharing hosts have in common. The files are not written to: fresh memory is
 // zero, the initial value of all words, and a page fault takes longer than the start of a worker.
-bool keeper_process::open_door() noexcept {
+bool zygote_process::open_door() noexcept {
   if (fcntl(listener_, F_SETFL, O_NONBLOCK) != 0) return false;
   LEV_ASSERT(page_ == nullptr && alarms_ == nullptr);
   page_file_ = make_memory_file("leveret-pool", sizeof(pool_page));
@@ -57,7 +57,7 @@ bool keeper_process::open_door() noexcept {
   return seal_memory_file(page_file_, true) && seal_memory_file(alarms_file_, false);
 }
 
-void keeper_process::take_in(std::uint32_t m, int socket, pid_t pid, int pidfd) noexcept {
+void zygote_process::take_in(std::uint32_t m, int socket, pid_t pid, int pidfd) noexcept {
   members_[m].socket = socket;
   members_[m].pid = pid;
   members_[m].pidfd = pidfd;
@@ -68,7 +68,7 @@ void keeper_process::take_in(std::uint32_t m, int socket, pid_t pid, int pidfd) 
 }
 
 // Takes in the hosts that wait at the listening socket. A program of another user is refused.
-void keeper_process::admit() {
+void zygote_process::admit() {
   for (;;) {
     const int socket = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (socket < 0) return;
@@ -76,7 +76,7 @@ void keeper_process::admit() {
   }
 }
 
-void keeper_process::answer_visitor(int socket) noexcept {
+void zygote_process::answer_visitor(int socket) noexcept {
   ucred who{};
   socklen_t bytes = sizeof who;
   const bool is_known = getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &bytes) == 0;
@@ -101,7 +101,7 @@ void keeper_process::answer_visitor(int socket) noexcept {
 }
 
 // Whether an address range is used by another member. Runtimes of one process have one heap.
-bool keeper_process::is_taken(std::uint32_t m, std::uint64_t begin,
+bool zygote_process::is_taken(std::uint32_t m, std::uint64_t begin,
                               std::uint64_t bytes) const noexcept {
   const auto meets = [&](std::uint64_t other, std::uint64_t other_bytes) {
     return begin < other + other_bytes && other < begin + bytes;
@@ -119,7 +119,7 @@ bool keeper_process::is_taken(std::uint32_t m, std::uint64_t begin,
 }
 
 // The reason that keeps a host from becoming a member; null: none.
-const char* keeper_process::objection(const introduction& about) const noexcept {
+const char* zygote_process::objection(const introduction& about) const noexcept {
   if (about.program != rule_.program)
     return "the pool runs the workers of another program (by its file, or "
            "config.processes.worker_command); use another pool";
@@ -133,7 +133,7 @@ const char* keeper_process::objection(const introduction& about) const noexcept 
   return nullptr;
 }
 
-void keeper_process::refuse(std::uint32_t m, const char* why, int code,
+void zygote_process::refuse(std::uint32_t m, const char* why, int code,
                             std::uint32_t how) noexcept {
   report r;
   r.what = how;
@@ -145,7 +145,7 @@ void keeper_process::refuse(std::uint32_t m, const char* why, int code,
 
 // Null, or the step that the system refused, with the reason in errno. A member's heap is mapped
 // only to check that it can be, and if it has a test's plan.
-const char* keeper_process::map_memory(member& it) noexcept {
+const char* zygote_process::map_memory(member& it) noexcept {
   const introduction& a = it.about;
   auto* plan = reinterpret_cast<fault_plan*>(a.faults);
   bool is_there = plan_of_.heap_begin == a.heap_begin;
@@ -167,7 +167,7 @@ const char* keeper_process::map_memory(member& it) noexcept {
   return nullptr;
 }
 
-void keeper_process::read_introduction(std::uint32_t m) noexcept {
+void zygote_process::read_introduction(std::uint32_t m) noexcept {
   member& it = members_[m];
   const ssize_t got = receive_message(it.socket, it.about, it.files);
   if (got < 0 && errno == EAGAIN) return;
@@ -194,7 +194,7 @@ void keeper_process::read_introduction(std::uint32_t m) noexcept {
 }
 
 // Called when the member's socket has a message, or its other end is closed.
-void keeper_process::read_message(std::uint32_t m) {
+void zygote_process::read_message(std::uint32_t m) {
   member& it = members_[m];
   if (!it.is_met) return read_introduction(m);
   order o;
@@ -207,7 +207,7 @@ void keeper_process::read_message(std::uint32_t m) {
 }
 
 // The member has left, or is dead: none of its tasks begins or goes on any more.
-void keeper_process::drop_member(std::uint32_t m) noexcept {
+void zygote_process::drop_member(std::uint32_t m) noexcept {
   member& it = members_[m];
   LEV_ASSERT(it.socket >= 0 && present_ != 0);
   for (std::uint32_t w = 0; w < it.lanes.size(); ++w) {
@@ -232,20 +232,20 @@ void keeper_process::drop_member(std::uint32_t m) noexcept {
 }
 
 // A member that is stopped, or busy, must not keep the others waiting.
-bool keeper_process::send(std::uint32_t m, const report& r, int pidfd) noexcept {
+bool zygote_process::send(std::uint32_t m, const report& r, int pidfd) noexcept {
   const int files[] = {r.what == report::ready ? page_file_ : pidfd, alarms_file_};
   const bool brings_page = r.what == report::ready && listener_ >= 0;
   const unsigned count = brings_page ? 2 : pidfd < 0 ? 0 : 1;
   return send_message(members_[m].socket, r, std::span(files).first(count));
 }
 
-void keeper_process::report_to(std::uint32_t m, const report& r, int pidfd, bool is_full) {
+void zygote_process::report_to(std::uint32_t m, const report& r, int pidfd, bool is_full) {
   member& it = members_[m];
   LEV_ASSERT(it.socket >= 0 && it.is_met);  // or the report would go to the next one
   if (is_full || !it.untold.empty() || !send(m, r, pidfd)) it.untold.push_back(r);
 }
 
-void keeper_process::report_untold(std::uint32_t m) {
+void zygote_process::report_untold(std::uint32_t m) {
   member& it = members_[m];
   while (!it.untold.empty()) {
     const report& r = it.untold.front();
@@ -266,7 +266,7 @@ void keeper_process::report_untold(std::uint32_t m) {
 }
 
 // A host that closes its runtime before it ends has sent order::leave.
-void keeper_process::drop_dead_member(std::uint32_t m) {
+void zygote_process::drop_dead_member(std::uint32_t m) {
   const member& it = members_[m];
   order o;
   int file = -1;
@@ -278,7 +278,7 @@ void keeper_process::drop_dead_member(std::uint32_t m) {
 }
 
 // A host that connects at this moment finds the socket gone, and starts another keeper.
-void keeper_process::end_if_alone() noexcept {
+void zygote_process::end_if_alone() noexcept {
   if (present_ != 0) return;
   fault_at("zygote.end");
   close_file(&listener_);
@@ -290,7 +290,7 @@ void keeper_process::end_if_alone() noexcept {
   _exit(0);
 }
 
-[[noreturn]] void keeper_process::run() {
+[[noreturn]] void zygote_process::run() {
   if (!open()) _exit(1);
   std::vector<pollfd> watched;
   std::vector<std::uint32_t> whose;
@@ -341,10 +341,15 @@ void become_orphan(const fork_hooks& hooks) noexcept {
 
 }  // namespace
 
-[[noreturn]] void run_keeper(int socket, bool is_door, const fork_hooks& hooks) noexcept {
+[[noreturn]] void run_zygote(int socket, const fork_hooks& hooks) noexcept {
+  take_role(process_role::worker);
+  int listens = 0;
+  socklen_t bytes = sizeof listens;
+  const bool is_door =
+      getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &listens, &bytes) == 0 && listens != 0;
   if (is_door) become_orphan(hooks);
   prctl(PR_SET_NAME, is_door ? "leveret-keeper" : "leveret-zygote");
-  static keeper_process* self = new keeper_process(socket, is_door, hooks);
+  static zygote_process* self = new zygote_process(socket, is_door, hooks);
   self->run();
 }
 
