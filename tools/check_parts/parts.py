@@ -31,7 +31,6 @@ BUILT_ONCE = ("dev",)  # presets with a namesake "-once"
 ONCE = "CMAKE_UNITY_BUILD:BOOL=ON\n"  # in the cache of a folder that the namesake configured
 ONCE_ONLY = "LEVERET_CHECK_ONCE"  # in the environment: nothing is kept for another check
 LAUNCHER = {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache"}
-RELEASE = "-O3 -DNDEBUG"  # CMake's options of a Release, for a project without a build type
 # Most of what the dependencies consist of is never imported here: Python compiles what is.
 PIP_QUICKLY = {"PIP_COMPILE": "0"}
 PIP = ("-m", "pip", "install", "--disable-pip-version-check", "--no-input")
@@ -107,19 +106,6 @@ def keeps_objects():
     return bool(shutil.which("ccache")) and any(folder.is_dir() for folder in folders)
 
 
-def shared_objects(steps):
-    """The environment of builds that compile the library as users do.
-
-    There are three, with the same options. Where compiled files are not kept, this check keeps its
-    own, so that the others have little to do. All know the compiler by the same name: Python's
-    packages would ask for another one.
-    """
-    if not shutil.which("ccache"):
-        return {}
-    own = {} if keeps_objects() else {"CCACHE_DIR": steps.root / "build" / "check" / "ccache"}
-    return LAUNCHER | {"CXX": os.environ.get("CXX", "c++")} | own
-
-
 def ctest(steps, which, prefix=(), env=None):
     """Runs a test preset, or the tests that these options of ctest name."""
     results = steps.logs / f"{steps.part}-ctest.xml"
@@ -190,17 +176,9 @@ def model(steps):
     )
 
 
-def make_instructions(steps):
-    env = shared_objects(steps)
-    if not configure(steps, "release", env=env):
-        return False
-    build_it = ["cmake", "--build", "--preset", "release", "-j", steps.jobs]
-    return steps.run("build", [*build_it, "--target", "leveret_counted"], env=env)
-
-
 def instructions(steps):
     """What a task takes, in instructions, beside the budgets of bench/budgets.toml."""
-    program = steps.root / "build/release/bench/leveret-counted"
+    program = python_build(steps) / "bench/leveret-counted"
     budgets = [sys.executable, "-B", "tools/check_parts/budgets.py", program]
     steps.run("budgets", budgets, read=read_counts)
 
@@ -220,15 +198,14 @@ def package(steps):
         if not steps.run("install", ["cmake", "--install", "build/dev", "--prefix", prefix]):
             return
         found = [f"-DCMAKE_PREFIX_PATH={prefix}"]
-        inside = [f"-DLEVERET_SOURCE_DIR={steps.root}", f"-DCMAKE_CXX_FLAGS={RELEASE}"]
-        env = shared_objects(steps)
+        inside = [f"-DLEVERET_SOURCE_DIR={steps.root}", "-DCMAKE_UNITY_BUILD=ON"]
         for way, words in (("find_package", found), ("add_subdirectory", inside)):
             folder = temporary / way
             configure = ["cmake", "-G", "Ninja", "-S", consumers / way, "-B", folder, *words]
             build_it = ["cmake", "--build", folder, "-j", steps.jobs]
             test_it = ["ctest", "--test-dir", folder, "--output-on-failure", "--no-tests=error"]
-            if steps.run(f"{way}-configure", configure, counts=False, env=env) and steps.run(
-                f"{way}-build", build_it, counts=False, env=env
+            if steps.run(f"{way}-configure", configure, counts=False) and steps.run(
+                f"{way}-build", build_it, counts=False
             ):
                 steps.run(way, test_it, read=read_ctest)
         by_pkg_config(steps, consumers, prefix, temporary)
@@ -288,16 +265,27 @@ def keeps_bytecode(steps):
     return {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": folder}
 
 
+def python_build(steps):
+    """Where the package for Python is compiled."""
+    return steps.root / "build" / "check" / "python-build"
+
+
 def make_python(steps):
-    """Builds and installs the package as a user would do it, into an empty environment."""
+    """Builds and installs the package as a user would do it, into an empty environment.
+
+    The program that counts instructions comes with it: what is counted is what users get.
+    """
     inside = interpreter(steps)
     folder = inside.parent.parent
     shutil.rmtree(folder, ignore_errors=True)
     pins = ["-c", "tools/requirements.txt"]
     if not steps.run("venv", [sys.executable, "-m", "venv", folder], counts=False):
         return False
-    install = [inside, *PIP, *pins, ".[cli,plot,test,mpi,native]"]
-    return steps.run("install", install, env=shared_objects(steps) | PIP_QUICKLY)
+    targets = ("build.targets=leveret_wheel;leveret_counted", "cmake.define.LEVERET_BENCH=ON")
+    settings = (f"build-dir={python_build(steps)}", *targets)
+    install = [inside, *PIP, *pins, *(f"-C{setting}" for setting in settings)]
+    env = (LAUNCHER if keeps_objects() else {}) | PIP_QUICKLY
+    return steps.run("install", [*install, ".[cli,plot,test,mpi,native]"], env=env)
 
 
 def pytest_parts(folder):
@@ -393,7 +381,7 @@ IN_ORDER = (
     Part(spin),
     Part(dev, make_dev, needs=("tidy",), keeps_time=True),
     Part(python, make_python, keeps_time=True),
-    Part(instructions, make_instructions),
+    Part(instructions, needs=("python",)),
     Part(package, needs=("dev",)),
     Part(docs, needs=("tidy", "dev", "python"), keeps_time=True),
     Part(asan, make_asan, keeps_time=True),
