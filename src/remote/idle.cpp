@@ -47,7 +47,7 @@ void wait_for_turn(const participant& self, tender& own) noexcept {
 }
 
 // No other thread relies on the service's polling: it looks once.
-bool poll_until(remote_crew& r, const participant& self, awaited& what,
+bool poll_until(remote_crew& r, participant& self, awaited& what, bool sleeps,
                 std::uint64_t until_ns) noexcept {
   constexpr std::uint32_t turns_per_clock = 32;
   const bool is_once = r.is_service(self);
@@ -58,7 +58,9 @@ bool poll_until(remote_crew& r, const participant& self, awaited& what,
   for (std::uint32_t turn = 1; !is_once; ++turn) {
     r.e.machine->relax();
     if (what.is_there()) return true;
-    if (turn % turns_per_clock == 0 && r.e.machine->now_ns() >= until_ns) break;
+    if (turn % turns_per_clock != 0) continue;
+    if (r.e.machine->now_ns() >= until_ns) break;
+    if (!sleeps) self.park.drop_token();
   }
   return false;
 }
@@ -154,13 +156,13 @@ void remote_crew::idle(participant& self, awaited& what, std::uint64_t deadline_
   const std::uint64_t nap_ns = is_tight && !what.is_patient() ? nap.span_ns(ends) : 0;
   const bool is_patient = nap_ns != 0 || what.is_patient();
   or_an_end any(*this, self, what, how != wait_policy::directed && is_patient);
-  if (how == wait_policy::yield) return idle_yielding(e, any, deadline_ns);
+  if (how == wait_policy::yield) return idle_yielding(e, self, any, deadline_ns);
   if (how == wait_policy::directed) return idle_directed(e, self, any, deadline_ns);
   const bool sleeps = how != wait_policy::spin;
   const std::uint64_t spin_ns = spin_span_ns(*this, is_tight);
   const std::uint64_t now_ns = sleeps ? e.machine->now_ns() : 0;
-  if (poll_until(*this, self, any, sleeps ? smaller(now_ns + spin_ns, deadline_ns) : deadline_ns))
-    return;
+  const std::uint64_t spin_end_ns = sleeps ? smaller(now_ns + spin_ns, deadline_ns) : deadline_ns;
+  if (poll_until(*this, self, any, sleeps, spin_end_ns)) return;
   if (!sleeps) return;
   if (!is_tight && linger(*this, self, any, lingerer::span_ns(spin_ns), deadline_ns)) return;
   if (nap_ns == 0) return sleep(*this, self, any, deadline_ns);

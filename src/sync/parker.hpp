@@ -40,6 +40,13 @@ class parker {
     if (word_.exchange(token, memory_order_acq_rel) == sleeping) sleeper.wake_word(word_);
   }
 
+  // drop_token() is a park() that does not sleep, for an owner that looks again in any case: while
+  // it polls, nothing else would take a token, and others would go on counting it as one who wakes.
+  void drop_token() noexcept {
+    // Pairs with unpark(): whatever it announced is visible after this.
+    if (has_token()) word_.exchange(empty, memory_order_acquire);
+  }
+
   // Whether a token waits: the owner will look again at what it waits for, as soon as it gets a
   // core. Any thread; a hint.
   bool has_token() const noexcept { return word_.load(memory_order_relaxed) == token; }

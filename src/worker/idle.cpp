@@ -75,7 +75,9 @@ bool poll_until(engine& e, participant& self, awaited& what, bool helps,
       has_served = true;
     }
     if (found == polled::awaited || has_served) return true;
-    if (++looked % looks_per_clock == 0 && e.machine->now_ns() >= until_ns) return false;
+    if (++looked % looks_per_clock != 0) continue;
+    if (e.machine->now_ns() >= until_ns) return false;
+    if (!helps) self.park.drop_token();
   }
 }
 
@@ -200,7 +202,7 @@ void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns
   LEV_DCHECK(!has_turns(self) && how != wait_policy::of_runtime);
   if (settles_with_others(e, self)) return;
   const idling i(self, what.looks_again() ? no_deadline : deadline_ns);
-  if (how == wait_policy::yield) return idle_yielding(e, what, deadline_ns);
+  if (how == wait_policy::yield) return idle_yielding(e, self, what, deadline_ns);
   if (how == wait_policy::directed) return idle_directed(e, self, what, deadline_ns);
   const bool sleeps = how != wait_policy::spin;
   const bool helps = how == wait_policy::help;

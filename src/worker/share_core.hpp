@@ -16,8 +16,12 @@ inline bool is_over(engine& e, std::uint64_t deadline_ns) noexcept {
 }
 
 // One turn of waiting by `yield`.
-inline void idle_yielding(engine& e, awaited& what, std::uint64_t deadline_ns) noexcept {
-  while (!what.is_there() && !is_over(e, deadline_ns)) e.machine->yield_core();
+inline void idle_yielding(engine& e, participant& self, awaited& what,
+                          std::uint64_t deadline_ns) noexcept {
+  while (!what.is_there() && !is_over(e, deadline_ns)) {
+    self.park.drop_token();
+    e.machine->yield_core();
+  }
 }
 
 // A poller's find: news, a host to hand the core to, or another host that may poll.
@@ -32,9 +36,10 @@ constexpr std::uint32_t passes_max = 100;
 // A poller looks at its own task first, then at the list. After passes_max passes without a find it
 // offers the core to other programs. A single host sleeps, because no other host would hand it the
 // core.
-inline core_find look_around(engine& e, const participant& self, core_list<>& list, awaited& what,
+inline core_find look_around(engine& e, participant& self, core_list<>& list, awaited& what,
                              std::uint64_t deadline_ns) noexcept {
   for (;;) {
+    self.park.drop_token();
     for (std::uint32_t pass = 0; pass < passes_max; ++pass) {
       if (what.is_there()) return {};
       const std::uint32_t host = list.take(self.index);

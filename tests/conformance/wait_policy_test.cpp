@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "runtime/runtime_state.hpp"
 #include "support/gate.hpp"
 #include "support/machine_test.hpp"
 #include "support/procedures.hpp"
@@ -32,6 +33,9 @@ LEV_ON_EVERY_MACHINE(wait_policy_test);
 
 using crowd_test = wait_policy_test;
 LEV_ON_MACHINES_OF_MANY_HOSTS(crowd_test);
+
+using token_test = wait_policy_test;
+LEV_ON_THREADS(token_test);
 
 using frugal_test = wait_policy_test;
 LEV_ON_THREADS(frugal_test);
@@ -145,6 +149,33 @@ TEST_P(wait_policy_test, when_all_tickets_are_in_use) {
       expect_all_done();
       ASSERT_EQ(n, 100);
     }
+  }
+}
+
+const auto asks_until_refused =
+    define("wait_policy.asks_until_refused", [](ref<runtime> home, ref<status> told) {
+      std::vector<ticket> held;
+      refusal why;
+      while (ticket t = home.to->try_submit(pack(nothing), nullptr, &why))
+        held.push_back(std::move(t));
+      *told.to = why.code;
+    });
+
+// A host that polls takes no token, also not one that is left over from an earlier sleep: it runs
+// nothing for all that, and the task that it waits for is told that there is no ticket.
+TEST_P(token_test, that_comes_to_a_poller_is_no_work) {
+  for (const wait_policy how : policies) {
+    config c = by(how);
+    c.workers = 1;
+    c.tickets = 4;
+    runtime& r = open(c);
+    expect_ok(r.submit(nothing));
+    status told = status::pending;
+    ticket t = r.submit(asks_until_refused, ref{&r}, ref{&told});
+    detail::runtime_state& s = *r.state();
+    s.people[s.first_host].park.unpark(*s.machine);
+    expect_ok(t);
+    ASSERT_EQ(told, status::would_block);
   }
 }
 

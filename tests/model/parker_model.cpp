@@ -52,6 +52,26 @@ struct two_wakers : scenario<two_wakers<Deadline>, 3> {
   boxed<state> s;
 };
 
+// The owner polls before it sleeps, and drops a token then: what that announced it sees when it
+// looks again.
+struct drops_first : scenario<drops_first, 2> {
+  void thread(unsigned index) {
+    if (index != 0) {
+      s->flag.store(1, std::memory_order_relaxed);
+      s->park.unpark(s->place);
+      return;
+    }
+    s->park.drop_token();
+    while (s->flag.load(std::memory_order_relaxed) == 0) s->park.park(s->place, sleeper::never);
+  }
+  struct state {
+    lev::parker<env> park;
+    sleeper place;
+    atomic<std::uint32_t> flag;
+  };
+  boxed<state> s;
+};
+
 }  // namespace
 
 constexpr const char* last_exchange = "the exchange at park()'s end acquires for all ways out";
@@ -62,6 +82,7 @@ int main() {
       .check<one_token>("one token")
       .check<two_wakers<sleeper::never>>("two wakers")
       .check<two_wakers<1>>("two wakers, time-outs")
+      .check<drops_first>("a token is dropped")
       .plant("parker: no token is left for one who is awake")
       .plant("parker: looks for the token, then says that it sleeps")
       .spare("park#1 change acq_rel -> acquire", last_exchange)
