@@ -97,7 +97,7 @@ class Ends:
             if pool.mortem.deaths.has_any:
                 self.bury()
             for work, code, task_code, text, reply, call in batch:
-                end = self.note(work, code, task_code, text, reply, call)
+                end = self.note(pool, work, code, task_code, text, reply, call)
                 if end is not None:
                     ends.append(end)
             if pool.waiting:
@@ -107,7 +107,7 @@ class Ends:
         is_left = is_urgent = False
         for end in ends:
             if may_run_code or end.runs_nothing():
-                self.read(end)
+                self.read(pool, end)
             if not end.is_over and not end.is_taken:
                 is_left = True
                 is_urgent = self.leave(end) or is_urgent
@@ -116,9 +116,10 @@ class Ends:
         del batch, ends
         if may_run_code:
             pool.sources.feed()
-        else:
+        elif pool.sources.queue or pool.port.has_finished:
             pool.sources.leave()
-        self.forget_files()
+        if pool.files.here:
+            self.forget_files()
         if not pool.is_shut_down:
             return
         if may_run_code:
@@ -134,10 +135,9 @@ class Ends:
         return future._is_awaited() or bool(future._waiters) or len(self.left) > LEFT_MAX
 
     def note(
-        self, work: Work, code: int, task_code: int, text: str, reply: Any, call: Any
+        self, pool: Pool, work: Work, code: int, task_code: int, text: str, reply: Any, call: Any
     ) -> End | None:
         """Takes in the end of a call; None if it runs again. With the lock."""
-        pool = self.pool
         # Seen before: its future has ended, or it runs again.
         if work.was_told or (work.call is not call and work in pool.running):
             return None
@@ -203,9 +203,9 @@ class Ends:
     def read_left(self) -> None:
         """What was left for the port's own thread, on it."""
         self.tell_deaths()
-        while self.left:
-            self.read(self.left.popleft())
         pool = self.pool
+        while self.left:
+            self.read(pool, self.left.popleft())
         self.forget_files()
         if pool.waiting or pool.sources.queue:
             with pool.lock:
@@ -214,9 +214,9 @@ class Ends:
         if pool.is_shut_down:
             pool.look_for_end()
 
-    def read(self, end: End) -> None:
+    def read(self, pool: Pool, end: End) -> None:
         """Reads a reply, unless another thread is at it, and ends the future."""
-        pool, work = self.pool, end.work
+        work = end.work
         try:
             with pool.lock:
                 if end.is_taken or end.is_over:
@@ -228,7 +228,7 @@ class Ends:
                 return
             if noted is not None:
                 notes.tell_of_reply(noted)
-            self.finish(work, value, error)
+            self.finish(pool, work, value, error)
             end.is_over = work.was_told = True
             end.reply = work.end = None  # nothing keeps what the caller has got
             self.open.discard(work)
@@ -253,7 +253,7 @@ class Ends:
         """
         pool = self.pool
         try:
-            self.read(end)
+            self.read(pool, end)
         finally:
             if pool.is_shut_down or pool.sources.queue:
                 pool.port.leave(True)
@@ -275,9 +275,9 @@ class Ends:
 
     def value(self, work: Work, reply: Any) -> _Outcome:
         """What a reply says."""
-        pool = self.pool
         if type(reply) is tuple:
             return (*self.take(reply[0], pickle.loads(reply[1])), None)
+        pool = self.pool
         if reply is None:
             text = f"{work.name()}: the host had no memory for its result"
             return None, OutOfMemory(text, Status.OUT_OF_MEMORY), None
@@ -307,13 +307,13 @@ class Ends:
             return None, self.pool.break_down(value[1])
         return None, with_cause(*value)
 
-    def finish(self, work: Work, value: Any, error: BaseException | None) -> None:
-        pool = self.pool
+    def finish(self, pool: Pool, work: Work, value: Any, error: BaseException | None) -> None:
         future = work.future
         part = future if isinstance(future, Part) else None
         if part is not None:
             value, error = part.mapping.settle(work, value, error)
-        note_end(pool, future, value, error)
+        if pool.counts:
+            note_end(pool, future, value, error)
         if work.was_ended and (part is None or not part.is_chunk):
             future._note_end()
         else:

@@ -144,7 +144,8 @@ class Pool:
                     self.telling.add(1)
                 self.take_or_queue(work)
                 last = self.last
-            self.sources.leave()
+            if self.sources.queue or self.port.has_finished:
+                self.sources.leave()
             if self.waiting and last is not None:
                 self.port.tend(last)
         except BaseException:
@@ -197,7 +198,8 @@ class Pool:
             raise closed_by_fork()
 
     def check_open(self) -> None:
-        self.check_here()
+        if self.forks != closing.Exit.forks:
+            raise closed_by_fork()
         if self.broken is not None:
             raise BrokenExecutor(str(self.broken), Status.POOL_DOWN) from self.broken.__cause__
         if self.is_shut_down:
@@ -260,7 +262,7 @@ class Pool:
         except BaseException as error:
             if is_of_signal(error) or isinstance(error, RecursionError):
                 raise
-            self.ends.finish(work, None, self.translate(error))
+            self.ends.finish(self, work, None, self.translate(error))
             if self.sources.queue:  # a chunk becomes calls of one item each
                 self.port.leave(True)
             return True

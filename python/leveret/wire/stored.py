@@ -222,7 +222,7 @@ def _store(part: memoryview) -> Stored:
 
 def refer(buffers: list[memoryview], held: Held) -> list[Any]:
     """In the host: the buffers of a call, references in the place of those that are stored."""
-    if held is None:
+    if held is None or not buffers:
         return buffers
     return [_reference(each, held) if each.nbytes >= CALL_BYTES_MIN else each for each in buffers]
 
