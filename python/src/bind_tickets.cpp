@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 
 #include "bindings.hpp"
+#include "choices.hpp"
 #include "wait_set.hpp"
 
 namespace lev::python {
@@ -63,14 +64,33 @@ Raises the first failure, by position; its `failures` counts the tasks that fail
 TimeoutError when the time is over; the tickets can be waited for again. No tickets: returns.
 policy: as in Ticket.wait().)";
 
+#if NB_VERSION_MAJOR >= 3
+// A Ticket that is dropped is the place of the next one: most programs have few at a time.
+constexpr std::uint32_t tickets_kept = 64;
+#endif
+
 }  // namespace
 
 void bind_tickets(nb::module_& m) {
+#if NB_VERSION_MAJOR >= 3
+  nb::class_<ticket_object>(m, "Ticket", ticket_doc, nb::pooled(tickets_kept))
+#else
   nb::class_<ticket_object>(m, "Ticket", ticket_doc)
-      .def("wait", &ticket_object::wait, nb::arg("timeout") = nb::none(),
-           nb::arg("policy") = nb::none(), wait_doc)
-      .def("result", &ticket_object::result, nb::arg("timeout") = nb::none(),
-           nb::arg("policy") = nb::none(), result_doc)
+#endif
+      .def(
+          "wait",
+          [](ticket_object& t, nb::handle timeout, nb::handle policy) {
+            const deadline end(timeout);
+            t.wait(end, policy_of(policy));
+          },
+          nb::arg("timeout") = nb::none(), nb::arg("policy") = nb::none(), wait_doc)
+      .def(
+          "result",
+          [](ticket_object& t, nb::handle timeout, nb::handle policy) {
+            const deadline end(timeout);
+            return t.result(end, policy_of(policy));
+          },
+          nb::arg("timeout") = nb::none(), nb::arg("policy") = nb::none(), result_doc)
       .def("done", &ticket_object::done, "Whether a wait would return at once. Never blocks.")
       .def("cancel", &ticket_object::cancel, cancel_doc)
       .def("end", &ticket_object::end, end_doc)

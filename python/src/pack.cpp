@@ -8,18 +8,15 @@
 namespace lev::python {
 
 hold* make_hold(session* owner, const plan& p, std::size_t tasks) {
-  std::size_t memory_count = 0;
-  for (const slot& s : p.slots) memory_count += is_memory(s.what);
-  if (memory_count + p.result_count == 0) return nullptr;
-  hold* h = new hold(owner, memory_count * tasks);
+  if (p.memory_count + p.result_count == 0) return nullptr;
+  hold* h = new hold(owner, p.memory_count * tasks);
   if (p.result_count > 0) h->make_results(p, tasks);
   return h;
 }
 
 void check_argument_count(const plan& p, std::size_t given, bool are_ranges_passed) {
-  std::size_t wanted = 0;
-  for (const slot& s : p.slots)
-    wanted += s.what != kind::result && (are_ranges_passed || s.what != kind::range);
+  const std::size_t wanted =
+      p.slots.size() - p.result_count - (are_ranges_passed ? 0 : p.range_count);
   if (given == wanted) return;
   PyErr_Format(PyExc_TypeError,
                "procedure '%s' takes %zu arguments from its caller (\"%s\"), %zu given",
@@ -28,8 +25,7 @@ void check_argument_count(const plan& p, std::size_t given, bool are_ranges_pass
 }
 
 void check_has_range(const plan& p) {
-  for (const slot& s : p.slots)
-    if (s.what == kind::range) return;
+  if (p.range_count != 0) return;
   raise_type_error("procedure '" + p.name + "' (\"" + p.signature +
                    "\") has no range parameter for the indices 0..n; use submit(), which cuts "
                    "arrays in leveret.sliced() as well");
@@ -106,7 +102,7 @@ static void pack(const plan& p, const Values& values, hold* h, std::size_t index
     }
   }
   check_lengths(p, arguments, whole == nullptr);
-  slice_ranges(p, whole != nullptr, arguments);
+  if (p.range_count != 0) slice_ranges(p, whole != nullptr, arguments);
 }
 
 void pack_task(const plan& p, nb::tuple values, hold* h, std::size_t index, const lev::range* whole,

@@ -80,6 +80,8 @@ void add_slot(plan& p, const parameter& parsed, source what) {
   s.type = {parsed.family, static_cast<std::uint8_t>(parsed.bytes)};
   s.is_far = what == source::far;
   p.result_count += s.what == kind::result;
+  p.range_count += s.what == kind::range;
+  p.memory_count += is_memory(s.what);
   if (what == source::range) {
     s.text = "range";
   } else {

@@ -69,7 +69,10 @@ struct plan {
   std::vector<slot> slots;
   std::vector<kind> kinds;  // of slots
   std::vector<length_rule> lengths;
+  // Of the slots, counted once for all tasks.
   unsigned result_count = 0;
+  unsigned range_count = 0;
+  unsigned memory_count = 0;
   procedure_id id = 0;
   // For worker processes: how the body's part of the plan is made anew there.
   std::vector<unsigned char> portable_bytes;

@@ -21,6 +21,7 @@ PyObject* bound_wait = nullptr;
 PyObject* bound_result = nullptr;
 PyTypeObject* procedure_type = nullptr;
 PyTypeObject* sliced_type = nullptr;
+nb::handle ticket_type;
 
 bool is_a(PyObject* value, PyTypeObject* type) noexcept {
   return Py_TYPE(value) == type || PyType_IsSubtype(Py_TYPE(value), type) != 0;
@@ -63,7 +64,7 @@ PyObject* submit(PyObject* self, PyObject* const* given, Py_ssize_t count, PyObj
   return answer([&]() -> PyObject* {
     if (names == nullptr && is_plain_submit(self, given, count)) {
       // The room comes first: without memory for it nothing may have been submitted.
-      nb::object made = nb::inst_alloc(nb::type<ticket_object>());
+      nb::object made = nb::inst_alloc(ticket_type);
       const plan& p = *nb::inst_ptr<plan>(given[0]);
       if (nb::inst_ptr<runtime_object>(self)->submit_at_once(
               p, given + 1, static_cast<std::size_t>(count) - 1, nb::inst_ptr<void>(made))) {
@@ -79,7 +80,7 @@ PyObject* wait(PyObject* self, PyObject* const* given, Py_ssize_t count, PyObjec
   return answer([&]() -> PyObject* {
     if (count != 0 || names != nullptr || !nb::inst_ready(self))
       return go_on(bound_wait, self, given, count, names);
-    nb::inst_ptr<ticket_object>(self)->wait(nb::none(), nb::none());
+    nb::inst_ptr<ticket_object>(self)->wait(deadline(), wait_policy::of_runtime);
     return nb::none().release().ptr();
   });
 }
@@ -88,7 +89,8 @@ PyObject* result(PyObject* self, PyObject* const* given, Py_ssize_t count, PyObj
   return answer([&]() -> PyObject* {
     if (count != 0 || names != nullptr || !nb::inst_ready(self))
       return go_on(bound_result, self, given, count, names);
-    return nb::inst_ptr<ticket_object>(self)->result(nb::none(), nb::none()).release().ptr();
+    ticket_object& t = *nb::inst_ptr<ticket_object>(self);
+    return t.result(deadline(), wait_policy::of_runtime).release().ptr();
   });
 }
 
@@ -139,11 +141,13 @@ void make_quick(nb::module_& m) {
   procedure_type = reinterpret_cast<PyTypeObject*>(nb::type<plan>().ptr());
   sliced_type = reinterpret_cast<PyTypeObject*>(nb::type<sliced_array>().ptr());
   const nb::handle of_runtime = nb::type<runtime_object>();
-  const nb::handle of_ticket = nb::type<ticket_object>();
+  ticket_type = nb::type<ticket_object>();
   put_in_front(all, of_runtime, "submit", &submit, kept[0], &bound_submit);
-  put_in_front(all, of_ticket, "wait", &wait, kept[1], &bound_wait);
-  put_in_front(all, of_ticket, "result", &result, kept[2], &bound_result);
+  put_in_front(all, ticket_type, "wait", &wait, kept[1], &bound_wait);
+  put_in_front(all, ticket_type, "result", &result, kept[2], &bound_result);
   m.attr("_bound") = all;
+  // The first Ticket that is dropped has nanobind make room for others: now, while there is memory.
+  nb::inst_alloc(ticket_type);
 }
 
 }  // namespace lev::python

@@ -8,6 +8,8 @@
 
 #include <pthread.h>
 
+#include <string_view>
+
 #include "gil.hpp"
 #include "obituaries.hpp"
 #include "shared.hpp"
@@ -17,10 +19,6 @@
 namespace lev::python {
 
 namespace {
-
-// Counts forks of this process, in the child. Written by the child's only thread right after the
-// fork, read by everyone.
-std::atomic<unsigned> forks{0};
 
 void in_child() {
   forks.fetch_add(1, std::memory_order_relaxed);
@@ -71,10 +69,8 @@ session::session(config c, std::vector<std::string> command, nb::object obituari
       command_(std::move(command)),
       command_words_(words_of(command_)),
       runtime_(open(c, command_words_, obituaries_)),
-      fork_count_(fork_count()) {}
-
-unsigned fork_count() noexcept {
-  return forks.load(std::memory_order_relaxed);
+      fork_count_(fork_count()) {
+  has_simulated |= std::string_view(runtime_->machine()) == "sim";
 }
 
 void watch_forks() {
@@ -101,21 +97,15 @@ bool session::begin_to_close() noexcept {
   return runtime_->close(0) != status::would_deadlock;
 }
 
-bool session::is_forked() const noexcept {
-  return fork_count_ != fork_count();
-}
-
-lev::runtime& session::runtime() {
+lev::runtime& session::refuse_runtime() {
   if (is_forked())
     raise_status(status::closed,
                  "this runtime was opened before os.fork(); open one in this process, or start "
                  "processes with the spawn method");
-  if (detail::is_in_virtual_task())
-    raise_status(status::would_deadlock,
-                 "a Python function that is a task on 'sim' cannot call a runtime: all workers are "
-                 "one thread there, and the interpreter cannot be left in the middle; use "
-                 "'threads'");
-  return *runtime_;
+  raise_status(status::would_deadlock,
+               "a Python function that is a task on 'sim' cannot call a runtime: all workers are "
+               "one thread there, and the interpreter cannot be left in the middle; use "
+               "'threads'");
 }
 
 void session::on_complete(void* context) noexcept {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "gil.hpp"
 #include "hold.hpp"
 
 namespace lev::python {
@@ -15,7 +16,12 @@ namespace lev::python {
 // watch_forks() is called at import. fork_count() says how many forks lie between this process and
 // that one.
 void watch_forks();
-unsigned fork_count() noexcept;
+
+// Written by a child's only thread right after the fork, read by everyone; publishes nothing.
+inline std::atomic<unsigned> forks{0};
+inline unsigned fork_count() noexcept {
+  return forks.load(std::memory_order_relaxed);
+}
 
 class session {
  public:
@@ -34,8 +40,11 @@ class session {
 
   // runtime() raises when this process is a fork of the one that opened it: threads do not survive
   // a fork; and in a task of 'sim'.
-  lev::runtime& runtime();
-  bool is_forked() const noexcept;
+  lev::runtime& runtime() {
+    const bool is_refused = is_forked() || (has_simulated && detail::is_in_virtual_task());
+    return is_refused ? refuse_runtime() : *runtime_;
+  }
+  bool is_forked() const noexcept { return fork_count_ != fork_count(); }
   detail::runtime_state* state() noexcept { return runtime_->state(); }
 
   // keep_until_complete() has `h` released after the task of `t` completed; called once. False: it
@@ -65,8 +74,12 @@ class session {
   // its end would wait for.
   bool begin_to_close() noexcept;
   static void on_complete(void* h) noexcept;
+  [[noreturn]] lev::runtime& refuse_runtime();
   void collect_finished() noexcept;
   void collect_left() noexcept;
+
+  // Whether a runtime on 'sim' was ever opened: only its tasks are in virtual time. With the GIL.
+  static inline bool has_simulated = false;
 
   nb::object obituaries_;             // outlives the runtime
   std::vector<std::string> command_;  // a new zygote may be started from it at any time

@@ -31,6 +31,10 @@ struct waiter_news {
 
 waiter_news* the_news = new waiter_news;  // replaced in a child of fork()
 
+// Threads in await_other_waiter(): without any there is nobody to tell. With the GIL, which a
+// thread holds from its look at a ticket until it is counted.
+unsigned news_readers = 0;
+
 waiter_news& news() {
   return *the_news;
 }
@@ -66,6 +70,11 @@ void forget_other_waiters() {
 }
 
 void await_other_waiter(const deadline& end) {
+  struct reader {
+    reader() noexcept { ++news_readers; }
+    ~reader() { --news_readers; }
+  };
+  const reader counted;
   waiter_news& n = news();
   const std::uint64_t seen = n.now();
   // The mutex is taken inside the step: nobody may wait for the GIL while holding it.
@@ -85,6 +94,7 @@ claim::claim(ticket_object& t) : ticket_(t) {
 
 claim::~claim() {
   ticket_.waiter_ = std::thread::id();
+  if (news_readers == 0) return;
   waiter_news& n = news();
   const std::lock_guard lock(n.mutex);
   ++n.version;
@@ -139,7 +149,7 @@ void ticket_object::finish(const outcome& o) {
   code_ = o.code;
   task_code_ = o.task_code;
   failures_ = o.failures;
-  thrown_ = thrown_text(o.exception);
+  if (o.exception != nullptr) thrown_ = thrown_text(o.exception);
   if (held_ != nullptr) held_->release_buffers();
   owner_->collect();
 }
@@ -215,24 +225,25 @@ void ticket_object::check() const {
   if (code_ != status::ok) raise_failure(failures_);
 }
 
-void ticket_object::wait(nb::object timeout, nb::object policy) {
-  if (!try_wait(deadline(timeout), policy_of(policy)))
+void ticket_object::wait(const deadline& end, wait_policy how) {
+  if (!try_wait(end, how))
     raise_status(status::timed_out, "procedure '" + plan_.name + "' is not complete yet");
   check();
 }
 
-nb::object ticket_object::result(nb::object timeout, nb::object policy) {
-  wait(timeout, policy);
+nb::object ticket_object::result(const deadline& end, wait_policy how) {
+  wait(end, how);
+  if (plan_.result_count == 0 || held_ == nullptr) return nb::none();
   nb::list values;
   std::size_t index = 0;
   for (const slot& s : plan_.slots) {
-    if (s.what != kind::result || held_ == nullptr) continue;
-    values.append(is_bulk_ ? result_array(*held_, index, s.type, tasks_)
-                           : from_bits(held_->result(index), s.type));
+    if (s.what != kind::result) continue;
+    nb::object value = is_bulk_ ? result_array(*held_, index, s.type, tasks_)
+                                : from_bits(held_->result(index), s.type);
+    if (plan_.result_count == 1) return value;
+    values.append(value);
     ++index;
   }
-  if (index == 0) return nb::none();
-  if (index == 1) return values[0];
   return nb::tuple(values);
 }
 

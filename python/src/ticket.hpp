@@ -34,8 +34,8 @@ class ticket_object {
   // raise_failure() raises this ticket's failure as the first of `failures`.
   [[noreturn]] void raise_failure(unsigned failures) const;
   // wait() is both, and raises leveret.TimeoutError when the time is over.
-  void wait(nb::object timeout, nb::object policy);
-  nb::object result(nb::object timeout, nb::object policy);
+  void wait(const deadline& end, wait_policy how);
+  nb::object result(const deadline& end, wait_policy how);
   bool done();
   bool cancel();
   bool end();

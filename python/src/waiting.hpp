@@ -19,6 +19,7 @@ class deadline {
   // From seconds: None never ends, 0 polls. Raises ValueError for NaN and negative numbers; more
   // than 9e9 s is clamped.
   explicit deadline(nb::handle timeout);
+  deadline() noexcept : is_never_(true) {}  // one that never ends
 
   std::int64_t remaining_ns() const noexcept;  // 0 when over; `forever` when it never ends
 
