@@ -23,6 +23,9 @@ namespace {
 // other work: looking elsewhere costs line transfers that a short task's wait should not pay.
 // (bench null-task: a round trip takes 0.2 to 0.3 us.)
 constexpr std::uint64_t poll_first_ns = 1'000;
+// The fastest tasks are back before the clock has been read: look without it, and without relax(),
+// first.
+constexpr std::uint32_t hasty_looks = 100;
 
 // A task that runs on this participant, below the caller, cannot be waited for here; nor can the
 // join of its piece.
@@ -90,9 +93,6 @@ bool polls_first(wait_policy how) noexcept {
 }
 
 void poll_first(runtime_state& c, await_ticket& what, std::uint64_t deadline_ns) noexcept {
-  // The fastest tasks are back before the clock has been read: look without it, and without
-  // relax(), first.
-  constexpr std::uint32_t hasty_looks = 100;
   for (std::uint32_t look = 0; look < hasty_looks && !c.caps.virtual_time; ++look) {
     if (what.is_there()) return;
   }
@@ -224,6 +224,16 @@ status peek(runtime_state* c, std::uint64_t id) noexcept {
   if (c->why_absent != nullptr) return status::closed;  // it stays as it was at the fork()
   if (here(*c) != nullptr) pass_look(*c);
   return s;
+}
+
+bool is_soon_done(runtime_state* c, std::uint64_t id, wait_policy how) noexcept {
+  if (peek(c, id) != status::pending) return true;
+  slot& s = c->task_slots.at(ticket_task(id));
+  if (!polls_first(how == wait_policy::of_runtime ? c->settings.wait : how)) return false;
+  if (s.mailbox.load(memory_order_relaxed) == 0) return false;
+  for (std::uint32_t look = 0; look < hasty_looks; ++look)
+    if (s.state.peek(ticket_generation(id)) != status::pending) return true;
+  return false;
 }
 
 namespace {

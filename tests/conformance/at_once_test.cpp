@@ -64,6 +64,26 @@ TEST_P(at_once_test, does_nothing_where_it_would_have_to_wait) {
   EXPECT_FALSE(try_one(n)) << "it is closed";
 }
 
+TEST_P(at_once_test, a_task_is_soon_done_or_waited_for) {
+  for (int i = 0; i < 2'000; ++i) {
+    ticket t = open().submit(nothing);
+    if (t.is_soon_done()) {
+      EXPECT_TRUE(t.done());
+    }
+    t.wait();
+  }
+  EXPECT_TRUE(ticket().is_soon_done()) << "as done()";
+  if (is_sim()) GTEST_SKIP() << "the gate ends by itself";
+  for (const auto how : {wait_policy::of_runtime, wait_policy::yield, wait_policy::spin}) {
+    gate g(open(), open().workers());
+    ticket t = open().submit(nothing);
+    EXPECT_FALSE(t.is_soon_done(how)) << "all workers are held";
+    g.open();
+    t.wait();
+  }
+  expect_all_done();
+}
+
 TEST_P(at_once_test, more_arguments_than_any_task_has_are_refused) {
   counter n = 0;
   const descriptor d = pack(count_one, ref{&n});
