@@ -304,7 +304,7 @@ class Ends:
         if kind == VALUE:
             return value, None
         if kind == BROKEN:
-            return None, self.pool.break_down(value[1])
+            return None, self.pool.break_down(*value)
         return None, with_cause(*value)
 
     def finish(self, pool: Pool, work: Work, value: Any, error: BaseException | None) -> None:

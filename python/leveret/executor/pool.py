@@ -359,21 +359,18 @@ class Pool:
     def attempts_of(self, work: Work) -> int:
         return work.asked.max_attempts or self.max_attempts
 
-    def break_down(self, why: str) -> BrokenExecutor:
-        """Fails everything that waits."""
+    def break_down(self, why: str, trace: str = "") -> BrokenExecutor:
+        """Fails everything that waits. trace: where the initializer raised what why says."""
         with self.lock:
             if self.broken is None:
-                self.fail_all(why)
+                self.fail_all(f"its initializer raised {why}" if trace else why, trace)
         return self.again()
 
-    def fail_all(self, why: str) -> None:
+    def fail_all(self, why: str, trace: str) -> None:
         """With the lock."""
-        text = "the executor is broken: "
-        if "\n" in why:
-            self.broken = BrokenExecutor(text + "its initializer raised", Status.POOL_DOWN)
-            self.broken.__cause__ = RemoteTraceback(why)
-        else:
-            self.broken = BrokenExecutor(text + why, Status.POOL_DOWN)
+        self.broken = BrokenExecutor(f"the executor is broken: {why}", Status.POOL_DOWN)
+        if trace:
+            self.broken.__cause__ = RemoteTraceback(trace)
         self.sources.withdraw(self.again())
         for work in self.take_back():
             if work.future._begin():

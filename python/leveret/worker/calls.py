@@ -12,6 +12,7 @@ import warnings
 from typing import Any
 
 from .. import _core
+from ..said import said_error
 from ..wire import chunks, page, spaces, stored, tables
 from ..wire.errors import dump_error
 from ..wire.page import CALL
@@ -71,7 +72,7 @@ def is_set_up() -> bool:
 
 
 class Broken(Exception):
-    """The initializer failed."""
+    """The initializer failed: what it raised, and its traceback."""
 
 
 def _meet(place: int, size: int) -> tuple[WorkerSetup, Setup]:
@@ -109,7 +110,7 @@ def _set_up(given: WorkerSetup, setup: Setup) -> None:
         _core.retire_worker_after(setup.idle_ns_max)
         _Process.threads = _thread._count()
     except BaseException as error:
-        raise Broken(describe(error)) from error
+        raise Broken(said_error(error), describe(error)) from error
     finally:
         given.mark(False)
     host.is_set_up = True
@@ -267,7 +268,7 @@ def _call(head: tuple[int, ...], request: memoryview, buffers: list[memoryview])
 
 def _dump_error(error: BaseException) -> bytes:
     if isinstance(error, Broken):
-        return pickle.dumps((None, str(error)), 5)
+        return pickle.dumps(error.args, 5)
     return dump_error(error, describe(error))
 
 
