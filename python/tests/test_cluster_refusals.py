@@ -232,6 +232,14 @@ def test_no_engine() -> None:
         Cluster(None)
 
 
+def test_an_executor_whose_workers_are_no_nodes() -> None:
+    """It is told as the Cluster is made, where every call and task was refused."""
+    with leveret.ProcessExecutor(1) as executor:
+        for client in (executor, executor.options(timeout=60)):
+            with pytest.raises(TypeError, match="client must not be a ProcessExecutor"):
+                Cluster(client)
+
+
 def nested(x: int) -> list[int]:
     """A call that opens a Cluster of its own."""
     with ThreadPoolExecutor(1) as threads, Cluster(threads, processes=1) as cluster:

@@ -48,6 +48,12 @@ CHUNK_BYTES = 4 << 20  # scatter() makes no more chunks than that asks for, but 
 def engine_of(client: Any) -> Engine:
     """The engine that a client is. Raises TypeError for anything else."""
     if isinstance(client, futures.Executor):
+        # By its name: a driver that has other nodes need not import it.
+        if any(kind.__module__.startswith("leveret.executor.") for kind in type(client).__mro__):
+            raise TypeError(
+                "client must not be a ProcessExecutor, whose worker processes start no others: "
+                "call its own map(), or give a ThreadPoolExecutor or ProcessPoolExecutor"
+            )
         return ExecutorEngine(client)
     if type(client).__module__.partition(".")[0] == "distributed" or hasattr(client, "scheduler"):
         from .dask_engine import DaskEngine
@@ -66,13 +72,14 @@ class Cluster(StaysHere):
     an exception, Ctrl-C too, what runs is ended everywhere. The client is the caller's, and stays
     open.
 
-    client: a distributed.Client, or any concurrent.futures.Executor, whose workers are the nodes
-    then. processes: worker processes of each node; by default as many as the Dask worker has
-    threads, or the cores. worker_memory: private bytes of each; by default the share that Dask's
-    memory limit leaves it. pool: nodes on one computer that name the same one share its worker
-    processes for tasks. slice_seconds: how long a slice should take. wait_for_nodes: seconds that
-    work waits when there is no node, until it fails. options: further ones of
-    leveret.ProcessExecutor, such as max_attempts, timeout, env or preload, for calls of map().
+    client: a distributed.Client, or any concurrent.futures.Executor but a ProcessExecutor, whose
+    workers are the nodes then. processes: worker processes of each node; by default as many as the
+    Dask worker has threads, or the cores. worker_memory: private bytes of each; by default the
+    share that Dask's memory limit leaves it. pool: nodes on one computer that name the same one
+    share its worker processes for tasks. slice_seconds: how long a slice should take.
+    wait_for_nodes: seconds that work waits when there is no node, until it fails. options: further
+    ones of leveret.ProcessExecutor, such as max_attempts, timeout, env or preload, for calls of
+    map().
 
     Raises Closed for a client that is closed, Unavailable when a node has other versions of
     leveret, Python or processor, or cannot import leveret, TypeError and ValueError for options
