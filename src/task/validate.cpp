@@ -179,8 +179,11 @@ bool check_memory(const argument& a, int i, refusal* why) noexcept {
     if (is_output(a) && !is_empty(a) && (a.flags & (argument_sliced | argument_far)) == 0 &&
         slice_items(d.arguments[first]) > 1) {
       return refuse(why, status::bad_argument, i,
-                    "argument %d: an output of a task with sliced arguments must be sliced too, or "
-                    "pieces would share it",
+                    a.what == kind::result
+                        ? "argument %d: pieces of a task with sliced arguments would share its "
+                          "result; slice none of them, or submit a task for each part"
+                        : "argument %d: an output of a task with sliced arguments must be sliced "
+                          "too, or pieces would share it",
                     i);
     }
   }
