@@ -76,6 +76,7 @@ std::string in_python(std::string message) {
       {"config.processes.worker_bytes_max", "worker_memory"},
       {"config.processes.worker_cpu_seconds_max", "worker_cpu_seconds"},
       {"isolation::crash", "isolation='crash'"},
+      {"the program that config.processes.worker_command names", "the Python of sys.executable"},
       {"config.processes.", ""},
   };
   for (const auto& [theirs, ours] : spellings) replace_all(message, theirs, ours);

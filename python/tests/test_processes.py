@@ -357,6 +357,17 @@ def test_a_frozen_program_is_told_what_is_missing(
         opens()
 
 
+@pytest.mark.parametrize("opens", [leveret.ProcessExecutor, lambda: leveret.Runtime("processes")])
+def test_an_interpreter_that_is_gone_is_told_as_such(
+    monkeypatch: pytest.MonkeyPatch, opens: Callable[[], object]
+) -> None:
+    """As after an upgrade, below a program that runs on."""
+    monkeypatch.setattr(sys, "executable", "/nowhere/python3")
+    told = r"starting the Python of sys\.executable: No such file"
+    with pytest.raises(leveret.Unavailable, match=told):
+        opens()
+
+
 @pytest.mark.parametrize(("pool", "error"), [("a b", ValueError), ("", ValueError), (3, TypeError)])
 def test_bad_names_of_pools_are_refused(pool: object, error: type[Exception]) -> None:
     with pytest.raises(error, match="pool"):
