@@ -41,6 +41,14 @@ def test_env_by_number() -> None:
     assert all(gpu == str(index) and home is None for index, (gpu, home) in seen)
 
 
+def test_env_has_nothing_of_how_workers_are_started() -> None:
+    def own() -> list[str]:
+        return [name for name in os.environ if name.startswith("LEVERET_WORKER")]
+
+    with ProcessExecutor(1) as pool:
+        assert pool.submit(own).result(30) == []
+
+
 def test_env_is_there_before_modules_are_preloaded(tmp_path: Path) -> None:
     (tmp_path / "reads_early.py").write_text("import os\nseen = os.environ.get('EARLY')\n")
     sys.path.insert(0, str(tmp_path))

@@ -93,6 +93,9 @@ def _set_up(given: WorkerSetup, setup: Setup) -> None:
         own_page.watch()
         if not _Process.has_begun:
             _Process.has_begun = True
+            # The start has taken it from the process, not from Python's copy: programs that a call
+            # starts with that one would be told that they are to be workers.
+            os.environ.pop("LEVERET_WORKER_SOCKET", None)
             own_page.watch_exit()
         host.surround()
         lives = int(Own.words[page.LIVES])
