@@ -41,6 +41,8 @@ outcome wait_any_id(runtime_state* runtime, std::uint64_t* ids, std::size_t coun
                     std::size_t* index, std::int64_t timeout_ns,
                     wait_policy how = wait_policy::of_runtime) noexcept;
 status peek(runtime_state* runtime, std::uint64_t id) noexcept;
+// As peek(), for a caller that holds an interpreter's lock and would give it up for a wait: where a
+// worker has been sent the task, it polls for as long as a short one takes.
 bool is_soon_done(runtime_state* runtime, std::uint64_t id, wait_policy how) noexcept;
 status cancel(runtime_state* runtime, std::uint64_t id) noexcept;
 status end(runtime_state* runtime, std::uint64_t id) noexcept;
@@ -92,13 +94,6 @@ class ticket {
 
   // done() tells whether a wait would return at once. Does not consume.
   bool done() const noexcept { return detail::peek(runtime_, id_) != status::pending; }
-
-  // is_soon_done() is done() for a caller that holds a lock, as a language's interpreter has one,
-  // and would give it up for a wait. Where a worker has been sent the task, it polls for as long as
-  // a short one takes; nothing else is done meanwhile. `how` as in wait().
-  bool is_soon_done(wait_policy how = wait_policy::of_runtime) const noexcept {
-    return detail::is_soon_done(runtime_, id_, how);
-  }
 
   // cancel() asks that the task not run. It is a request: wait() tells whether it came in time
   // (status::cancelled).

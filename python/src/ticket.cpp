@@ -169,7 +169,7 @@ void ticket_object::look() {
 outcome ticket_object::wait_alone(const deadline& end, wait_policy how) {
   // With the GIL: no other thread comes between. To give it up and take it back takes as long as a
   // short task.
-  if (core_.is_soon_done(how)) return core_.wait_outcome(0);
+  if (detail::is_soon_done(core_.home(), core_.id(), how)) return core_.wait_outcome(0);
   const claim mine(*this);
   const outcome o =
       wait_in_slices(end, [&](std::int64_t ns) { return core_.wait_outcome(ns, how); });
