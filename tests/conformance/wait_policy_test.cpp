@@ -173,7 +173,7 @@ TEST_P(token_test, that_comes_to_a_poller_is_no_work) {
     status told = status::pending;
     ticket t = r.submit(asks_until_refused, ref{&r}, ref{&told});
     detail::runtime_state& s = *r.state();
-    s.people[s.first_host].park.unpark(*s.machine);
+    s.participants[s.first_host].park.unpark(*s.machine);
     expect_ok(t);
     ASSERT_EQ(told, status::would_block);
   }
