@@ -93,9 +93,8 @@ bool polls_first(wait_policy how) noexcept {
 }
 
 void poll_first(runtime_state& c, await_ticket& what, std::uint64_t deadline_ns) noexcept {
-  for (std::uint32_t look = 0; look < hasty_looks && !c.caps.virtual_time; ++look) {
+  for (std::uint32_t look = 0; look < hasty_looks && !c.caps.virtual_time; ++look)
     if (what.is_there()) return;
-  }
   const std::uint64_t until = smaller(c.machine->now_ns() + poll_first_ns, deadline_ns);
   for (std::uint32_t turn = 1; !what.is_there(); ++turn) {
     c.machine->relax();
@@ -228,12 +227,12 @@ status peek(runtime_state* c, std::uint64_t id) noexcept {
 
 bool is_soon_done(runtime_state* c, std::uint64_t id, wait_policy how) noexcept {
   if (peek(c, id) != status::pending) return true;
-  slot& s = c->task_slots.at(ticket_task(id));
-  if (!polls_first(how == wait_policy::of_runtime ? c->settings.wait : how)) return false;
-  if (s.mailbox.load(memory_order_relaxed) == 0) return false;
-  for (std::uint32_t look = 0; look < hasty_looks; ++look)
-    if (s.state.peek(ticket_generation(id)) != status::pending) return true;
-  return false;
+  const slot& s = c->task_slots.at(ticket_task(id));
+  if (how == wait_policy::of_runtime) how = c->settings.wait;
+  if (s.mailbox.load(memory_order_relaxed) == 0 || !polls_first(how)) return false;
+  std::uint32_t left = hasty_looks;
+  while (s.state.peek(ticket_generation(id)) == status::pending && --left != 0) continue;
+  return left != 0;
 }
 
 namespace {

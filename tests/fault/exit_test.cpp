@@ -44,6 +44,7 @@ TEST(exit, ends_the_program_with_its_code_wherever_it_is_called) {
       {"processes", "dice"},     {"processes", "death"}, {"threads", "scope"},
       {"threads", "scope_idle"}, {"sim", "scope"},       {"sim", "scope_idle"},
       {"threads", "scope_busy"}, {"threads", "late"},    {"sim", "late"},
+      {"processes", "cancel"},
   };
   int code = 10;
   for (int i = 0; i < rounds(5); ++i) {

@@ -3,10 +3,11 @@
 //   exiting_program MACHINE PLACE CODE
 //
 //   PLACE  main, body, callback; late: a body, when many runtimes have come and gone before the
-//          static one was made; maker: the function that makes the tasks of a bulk; other: a
-//          thread that is not the host, which waits for tasks then; other_idle: one, while the
-//          host does nothing; filter, dice, cost (on sim) and death (on processes): what Leveret
-//          calls in the middle of its own work; scope, scope_idle: the body of an ordered task of a
+//          static one was made; cancel: a callback in the host's call of cancel(), after a task of
+//          another static runtime; maker: the function that makes the tasks of a bulk; other: a
+//          thread that is not the host, which waits for tasks then; other_idle: one, while the host
+//          does nothing; filter, dice, cost (on sim) and death (on processes): what Leveret calls
+//          in the middle of its own work; scope, scope_idle: the body of an ordered task of a
 //          static scope, while the host waits for it and while it does not; scope_busy: a body
 //          beside a static scope that the host uses on and on, also when that was destroyed
 #include <leveret/leveret.hpp>
@@ -19,6 +20,7 @@
 #include <cstdlib>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace {
 
@@ -28,6 +30,7 @@ std::atomic<int> done{0};
 const auto add = lev::define("exiting.add",
                              [](std::uint64_t a, lev::result<std::uint64_t> sum) { sum = a + 1; });
 const auto ends = lev::define("exiting.ends", [](int with) { std::exit(with); });
+const auto nothing = lev::define("exiting.nothing", [] {});
 const auto stays = lev::define("exiting.stays", [] {
   for (int i = 0; i < 200; ++i) std::this_thread::yield();
 });
@@ -64,6 +67,28 @@ void open_and_close_many(const char* machine) {
   for (int i = 0; i < 100; ++i) {
     lev::runtime r(c);
     add_once(r);
+  }
+}
+
+// On `processes` a call of the host tells of what has ended meanwhile, sooner or later.
+[[noreturn]] void exit_in_cancel(lev::runtime& r) {
+  static lev::runtime elsewhere;
+  thread_local bool is_in_cancel = false;
+  const auto end = [](void*) {
+    if (!is_in_cancel) return;
+    add_once(elsewhere);
+    std::exit(code);
+  };
+  for (;;) {
+    std::vector<lev::ticket> all(200);
+    for (lev::ticket& t : all) {
+      t = r.submit(nothing);
+      t.then(end, nullptr);
+    }
+    is_in_cancel = true;
+    for (lev::ticket& t : all) t.cancel();
+    is_in_cancel = false;
+    for (lev::ticket& t : all) t.wait_outcome();
   }
 }
 
@@ -129,6 +154,7 @@ int main(int count, char** arguments) {
   add_once(r);
   if (place == "main") std::exit(code);
   if (place == "body" || place == "late") r.submit(ends, code).wait();
+  if (place == "cancel") exit_in_cancel(r);
   if (place == "maker") {
     r.submit_bulk(9, [](std::size_t i, lev::descriptor& d) {
       if (i == 5) std::exit(code);
