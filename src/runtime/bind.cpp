@@ -235,16 +235,6 @@ static bool is_below(const runtime_state& c, const participant& p) noexcept {
   return self;
 }
 
-bool is_in_task_below(const runtime_state& c) noexcept {
-  if (this_thread == nullptr) return false;
-  for (const binding& b : *this_thread) {
-    if (b.runtime_id != c.id) continue;
-    LEV_DCHECK(b.self->engine == &c);
-    if (b.self->running != nullptr) return true;
-  }
-  return false;
-}
-
 [[gnu::noinline]] participant* here(runtime_state& c) noexcept {
   const thread_notes& notes = this_thread_notes;
   if (auto* actor = static_cast<participant*>(notes.actor); actor != nullptr && actor->engine == &c)

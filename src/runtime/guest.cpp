@@ -144,7 +144,7 @@ const participant* below(const participant& p) noexcept {
 }  // namespace
 
 bool is_in_task_or_bulk(const runtime_state& c, const participant& self) noexcept {
-  if (self.running != nullptr || self.open_joins != 0 || is_in_task_below(c)) return true;
+  if (self.running != nullptr || self.open_joins != 0) return true;
   for (const participant* p = actor_here(); p != nullptr; p = below(*p)) {
     if (p->engine == &c && p->running != nullptr) return true;
   }

@@ -49,11 +49,6 @@ struct runtime_state : engine {
 // part in the runtime (engine::why_absent).
 participant* here(runtime_state& c) noexcept;
 
-// is_in_task_below() tells whether this thread, which is a host, is in a task of `c` or its
-// callback. If the thread has been in another runtime since, it is another participant now than the
-// one below, and a callback may have begun in a call that serves nobody, as cancel() does.
-bool is_in_task_below(const runtime_state& c) noexcept;
-
 // begin_service() says that the calling thread is this service for as long as it lives.
 void begin_service(participant& self) noexcept;
 

@@ -6,6 +6,7 @@
 #include "worker/columns.hpp"
 #include "worker/contexts.hpp"
 #include "worker/execute.hpp"
+#include "worker/serving.hpp"
 #include "worker/worker.hpp"
 
 #include <utility>
@@ -21,8 +22,8 @@ void tell_late(engine& e, participant& self) noexcept {
 }
 
 // While one end is told, tasks that it makes ready are not sent off, and tasks that fail with it
-// are not told. Both might run the callback of another task, which may wait for news that this end
-// has still to tell. They are put aside for the outermost caller.
+// are not told. Both might run the callback of another task, which may wait for something that this
+// end has still to tell. They are put aside for the outermost caller.
 class telling {
  public:
   telling(engine& e, participant& self) noexcept
@@ -116,7 +117,10 @@ void run_tail(engine& e, participant& self, const served& s) noexcept {
   const std::uint32_t nest = ++self.nest;
   // Not the participant's mode: a host that does not serve has none.
   const std::uint64_t mode = float_mode();
-  call_back(e, s.callback, s.context);
+  {
+    const acting actor(self);  // perhaps in a call that serves nobody, as a submit
+    call_back(e, s.callback, s.context);
+  }
   if (float_mode() != mode) set_float_mode(mode);
   LEV_DCHECK(self.running == &tail && self.nest == nest);  // on whatever stack it waited
   LEV_DCHECK(!self.is_telling);

@@ -155,6 +155,46 @@ TEST_P(callback_test, may_wait_for_what_it_submits) {
   }
 }
 
+// A cancel() on `processes` may come upon ends, and call back. When the thread comes back from
+// another runtime it is still in that callback.
+struct in_cancel {
+  runtime* home;
+  runtime* elsewhere;
+  std::thread::id host = std::this_thread::get_id();
+  std::atomic<bool> is_cancelling{false};
+  bool is_told = false;
+  status all = status::ok;
+  status closed = status::ok;
+};
+void wait_for_all_after_a_call_elsewhere(void* context) {
+  auto& c = *static_cast<in_cancel*>(context);
+  if (!c.is_cancelling || std::this_thread::get_id() != c.host || c.is_told) return;
+  c.is_told = true;
+  c.elsewhere->submit(nothing).wait();
+  c.all = c.home->wait_for_completion(1'000'000).code;
+  c.closed = c.home->close(1'000'000);
+}
+
+TEST_P(callback_test, in_a_call_that_does_not_wait_comes_back_from_elsewhere) {
+  if (!is_remote()) GTEST_SKIP() << "no call but a wait comes upon ends";
+  runtime elsewhere;
+  in_cancel c{&open(), &elsewhere};
+  for (int i = 0; i < 1'000 && !c.is_told; ++i) {
+    std::vector<ticket> tasks(50);
+    for (ticket& t : tasks) {
+      t = c.home->submit(nothing);
+      EXPECT_EQ(t.then(&wait_for_all_after_a_call_elsewhere, &c), status::ok);
+    }
+    c.is_cancelling = true;
+    for (ticket& t : tasks) t.cancel();
+    c.is_cancelling = false;
+    for (ticket& t : tasks) t.wait_outcome();
+  }
+  if (!c.is_told) GTEST_SKIP() << "it came upon none";
+  EXPECT_EQ(c.all, status::would_deadlock);
+  EXPECT_EQ(c.closed, status::would_deadlock);
+}
+
 // All tickets are held by the host when a callback submits: it gets spare ones, as many as there
 // are, and is then refused in time.
 struct follow_up {
