@@ -292,7 +292,8 @@ def builtin(name: str) -> _core.Procedure:
     """A procedure that comes with the package; ValueError lists them for a name that is unknown.
 
     null: nothing. spin: u8, nanoseconds of work. copy: in u1, out u1. scale: f8, inout f8.
-    axpy: f8, in f8, inout f8 (y += a x). sum: in f8, result f8.
+    axpy: f8, in f8, inout f8 (y += a x). sum: in f8, result f8. The arrays of copy and of axpy have
+    one shape, or the task fails.
     """
     if not isinstance(name, str):
         raise TypeError(f"name must be a string, such as 'axpy', not {name!r}")

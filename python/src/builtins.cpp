@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <stdexcept>
+#include <string>
 
 namespace lev::python {
 
@@ -22,10 +24,21 @@ void each_row(std::size_t rows, Function&& function) {
   for (std::size_t r = 0; r < rows; ++r) function(r);
 }
 
+// As NumPy refuses to add arrays of two shapes.
+template <class From, class To>
+void expect_same_shape(const From& from, const To& to, const char* names) {
+  if (from.rows() == to.rows() && from.row_size() == to.row_size()) return;
+  const auto shape = [](const auto& a) {
+    return std::to_string(a.rows()) + " by " + std::to_string(a.row_size());
+  };
+  throw std::invalid_argument(std::string(names) + " must have one shape, and have " + shape(from) +
+                              " and " + shape(to) + " elements");
+}
+
 void copy(in<std::uint8_t> from, out<std::uint8_t> to) {
-  const std::size_t rows = std::min(from.rows(), to.rows());
-  const std::size_t size = std::min(from.row_size(), to.row_size());
-  each_row(rows, [&](std::size_t r) { std::copy_n(from.row(r), size, to.row(r)); });
+  expect_same_shape(from, to, "copy: what is copied and its place");
+  each_row(from.rows(),
+           [&](std::size_t r) { std::copy_n(from.row(r), from.row_size(), to.row(r)); });
 }
 
 void scale(double factor, inout<double> x) {
@@ -35,9 +48,9 @@ void scale(double factor, inout<double> x) {
 }
 
 void axpy(double a, in<double> x, inout<double> y) {
-  each_row(std::min(x.rows(), y.rows()), [&](std::size_t r) {
-    const std::size_t size = std::min(x.row_size(), y.row_size());
-    for (std::size_t i = 0; i < size; ++i) y.row(r)[i] += a * x.row(r)[i];
+  expect_same_shape(x, y, "axpy: x and y");
+  each_row(x.rows(), [&](std::size_t r) {
+    for (std::size_t i = 0; i < x.row_size(); ++i) y.row(r)[i] += a * x.row(r)[i];
   });
 }
 

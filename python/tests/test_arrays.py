@@ -82,6 +82,15 @@ def test_other_things_with_memory(runtime: leveret.Runtime) -> None:
     assert runtime.submit(SUM, array.array("d", [1, 2, 3])).result() == 6
 
 
+def test_builtins_of_two_arrays_want_one_shape(runtime: leveret.Runtime) -> None:
+    x, y = np.ones((4, 8)), np.zeros(32)
+    with pytest.raises(leveret.TaskFailed, match=r"must have one shape.* 4 by 8 and 1 by 32"):
+        runtime.submit(leveret.builtin("axpy"), 2.0, x, y).wait()
+    with pytest.raises(leveret.TaskFailed, match="16 and 1 by 15 elements"):
+        runtime.submit(COPY, bytes(16), bytearray(15)).wait()
+    assert not y.any()
+
+
 def test_an_array_is_not_copied(threads: leveret.Runtime, gate: Gate) -> None:
     ticket = gate.submit(threads)
     assert not ticket.done()
