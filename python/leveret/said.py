@@ -28,8 +28,10 @@ def shown(value: object) -> str:
 
 
 def said_error(error: BaseException) -> str:
-    """The class of an exception, and its text."""
-    return f"{type(error).__qualname__}: {text_of(error)}"
+    """The class of an exception, and its text if it has one."""
+    text = text_of(error)
+    name = type(error).__qualname__
+    return f"{name}: {text}" if text else name
 
 
 def name_of(function: object) -> str:

@@ -18,11 +18,6 @@ namespace lev::python {
 
 namespace {
 
-std::size_t memory_count(const plan& p) {
-  return std::count_if(p.slots.begin(), p.slots.end(),
-                       [](const slot& s) { return is_memory(s.what); });
-}
-
 // One value, not an array of them: a Python number, a NumPy scalar or an array without axes.
 bool is_array(nb::handle value) {
   if (PyLong_Check(value.ptr()) || PyFloat_Check(value.ptr())) return false;
@@ -86,7 +81,7 @@ bulk::bulk(const plan& p, nb::tuple values, nb::handle count, session* owner)
 }
 
 bulk::bulk(const plan& p, nb::list given, nb::handle count, session* owner)
-    : plan_(p), held_(new hold(owner, memory_count(p) * given.size())) {
+    : plan_(p), held_(new hold(owner, p.memory_count * given.size())) {
   const nb::tuple tasks = as_it_is(given);
   start();
   note_count(count);

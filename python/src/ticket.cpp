@@ -32,7 +32,8 @@ struct waiter_news {
 waiter_news* the_news = new waiter_news;  // replaced in a child of fork()
 
 // Threads in await_other_waiter(): without any there is nobody to tell. With the GIL, which a
-// thread holds from its look at a ticket until it is counted.
+// thread holds from its look at a ticket until it is counted. A child of fork() may keep a count of
+// threads that are not there, and then takes the lock in vain.
 unsigned news_readers = 0;
 
 waiter_news& news() {

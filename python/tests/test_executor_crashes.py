@@ -185,6 +185,22 @@ def test_an_initializer_that_raises() -> None:
             pool.submit(abs, 1)
 
 
+@pytest.mark.parametrize("odd", ["", "raises"])
+def test_an_initializer_whose_error_says_nothing(odd: str) -> None:
+    class Silent(Exception):
+        def __str__(self) -> str:
+            if odd:
+                raise KeyboardInterrupt
+            return ""
+
+    def fail() -> None:
+        raise Silent
+
+    with ProcessExecutor(1, initializer=fail) as pool:
+        error = pool.submit(abs, -1).exception(30)
+        assert isinstance(error, leveret.BrokenExecutor) and str(error).endswith("Silent")
+
+
 def test_an_initializer_that_kills() -> None:
     how = r"initializer .*exit\(5\)"
     with ProcessExecutor(1, initializer=os._exit, initargs=(5,)) as pool:

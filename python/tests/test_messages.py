@@ -47,7 +47,7 @@ WRONG_CALLS: list[tuple[Call, type[Exception], str]] = [
     (
         lambda r: r.submit(SUM, leveret.sliced(np.ones(4))),
         ValueError,
-        r"^the parameter \(result f8.* would share its result; slice none of them",
+        r"^the parameter \(result f8.* would share its result; cut nothing",
     ),
     (lambda r: r.submit(NULL).wait(-1), ValueError, "timeout must be .* not -1$"),
     (lambda r: leveret.wait_any(any_of(3)), TypeError, "tickets must be .* not int"),

@@ -180,8 +180,8 @@ bool check_memory(const argument& a, int i, refusal* why) noexcept {
         slice_items(d.arguments[first]) > 1) {
       return refuse(why, status::bad_argument, i,
                     a.what == kind::result
-                        ? "argument %d: pieces of a task with sliced arguments would share its "
-                          "result; slice none of them, or submit a task for each part"
+                        ? "argument %d: pieces of a task with sliced arguments or a range would "
+                          "share its result; cut nothing, or submit a task for each part"
                         : "argument %d: an output of a task with sliced arguments must be sliced "
                           "too, or pieces would share it",
                     i);

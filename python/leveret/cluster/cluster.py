@@ -49,7 +49,8 @@ def engine_of(client: Any) -> Engine:
     """The engine that a client is. Raises TypeError for anything else."""
     if isinstance(client, futures.Executor):
         # By its name: a driver that has other nodes need not import it.
-        if any(kind.__module__.startswith("leveret.executor.") for kind in type(client).__mro__):
+        homes = (str(kind.__module__) for kind in type(client).__mro__)
+        if any(home.startswith("leveret.executor.") for home in homes):
             raise TypeError(
                 "client must not be a ProcessExecutor, whose worker processes start no others: "
                 "call its own map(), or give a ThreadPoolExecutor or ProcessPoolExecutor"

@@ -113,10 +113,18 @@ def _set_up(given: WorkerSetup, setup: Setup) -> None:
         _core.retire_worker_after(setup.idle_ns_max)
         _Process.threads = _thread._count()
     except BaseException as error:
-        raise Broken(said_error(error), describe(error)) from error
+        raise Broken(_said_in_set_up(error), describe(error)) from error
     finally:
         given.mark(False)
     host.is_set_up = True
+
+
+def _said_in_set_up(error: BaseException) -> str:
+    """Never raises: the executor is broken, whatever comes meanwhile."""
+    try:
+        return said_error(error)
+    except BaseException:
+        return type(error).__qualname__
 
 
 def _call_kept(pickled: bytes, args: Any, kwargs: Any) -> Any:
