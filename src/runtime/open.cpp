@@ -199,7 +199,7 @@ std::uint32_t limit_of_cache(const runtime_state& c, std::uint32_t there) {
   return limit < limit_min || c.settings.full == when_full::fail ? 0 : limit;
 }
 
-void open_people(runtime_state& c) {
+void open_participants(runtime_state& c) {
   c.participant_count = c.first_host + hosts_max(c);
   LEV_ASSERT(c.first_host >= c.workers && c.participant_count < 0xffff);
   c.participants_owner.reset(new participant[c.participant_count]);
@@ -285,7 +285,7 @@ std::unique_ptr<runtime_state> build(const config& given) {
   if (!c->caps.virtual_time) c->turns_per_look = measure_turns(*c->machine);
   LEV_ASSERT(c->depth <= ahead_max && c->takers != 0 && c->first_actor < c->first_host);
   open_shared(*c);
-  open_people(*c);
+  open_participants(*c);
   return c;
 }
 

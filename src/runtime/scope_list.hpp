@@ -1,6 +1,6 @@
 // scope_list: the scopes of ordered tasks. A scope has tickets that no caller will ask for by
-// number. It collects those of complete tasks in its own calls. While it is in no call, a submitter
-// that finds no ticket free has it give them back.
+// number. It collects those of complete tasks in its own calls. While it is in none, or waits in
+// one, a submitter that finds no ticket free has it give them back.
 #ifndef LEVERET_RUNTIME_SCOPE_LIST_HPP
 #define LEVERET_RUNTIME_SCOPE_LIST_HPP
 
@@ -13,7 +13,7 @@ namespace lev::detail {
 
 struct scope {
   // give_back() returns how many tickets it has given back; 0, too, while the scope's owner is in a
-  // call, which then collects. Any thread.
+  // call and does not wait there: that call collects. Any thread.
   virtual std::size_t give_back() noexcept = 0;
 
  protected:

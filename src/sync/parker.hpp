@@ -1,8 +1,9 @@
 // parker: the one place a participant sleeps. A binary semaphore: unpark() leaves a token
-// that one park() takes.
+// that one park() takes, or drop_token().
 //
 //   empty (0)     no token, owner awake        park(): -> sleeping, sleep     unpark(): -> token
 //   token (1)     a token waits                park(): -> empty, return       unpark(): stays
+//                                              drop_token(): -> empty
 //   sleeping (2)  owner sleeps or is about to  unpark(): -> token, wake
 //
 // Only the owner parks; any thread unparks. A park may return without a token (time-out,
@@ -55,8 +56,8 @@ class parker {
 
  private:
   enum : std::uint32_t { empty = 0, token = 1, sleeping = 2 };
-  // Written by the owner (park) and wakers (unpark), read by both: publishes what the waker did
-  // before.
+  // Written by the owner (park, drop_token) and wakers (unpark), read by both: publishes what the
+  // waker did before.
   word word_{empty};
 };
 

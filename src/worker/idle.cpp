@@ -77,7 +77,7 @@ bool poll_until(engine& e, participant& self, awaited& what, bool helps,
     if (found == polled::awaited || has_served) return true;
     if (++looked % looks_per_clock != 0) continue;
     if (e.machine->now_ns() >= until_ns) return false;
-    if (!helps) self.park.drop_token();
+    if (!helps) self.park.drop_token();  // whether it sleeps afterwards or not
   }
 }
 

@@ -108,7 +108,7 @@ inline std::uint32_t take_own(engine& e, participant& self) noexcept {
   return task;
 }
 
-// How many tasks are ready. A worker on a submitter's heels takes the submitter's lines away at
+// How many tasks are ready. A worker close behind a submitter takes the submitter's lines away at
 // every task, and both wait for lines more than they work. So after a few small catches in a row
 // the worker lets the submitter get ahead (gcell section 3.3: the pullers back off). If no task
 // comes meanwhile, the submitter sends one task at a time, and the worker does not wait again for a
