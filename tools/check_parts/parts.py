@@ -73,7 +73,7 @@ def build(steps, preset, prefix=()):
     return configure(steps, preset, prefix, BUILT_ONCE) and steps.run(f"build-{preset}", command)
 
 
-def configure(steps, preset, prefix=(), once=(), env=None):
+def configure(steps, preset, prefix=(), once=()):
     """Configures a preset; a cache that another place left is made anew.
 
     A folder that is not there yet, on a machine that keeps no compiled files, is for this check
@@ -88,7 +88,7 @@ def configure(steps, preset, prefix=(), once=(), env=None):
     is_once = ONCE in kept if kept else preset in once and not keeps_objects()
     name = f"{preset}-once" if preset in BUILT_ONCE and is_once else preset
     command = [*prefix, "cmake", "--preset", name, *fresh]
-    env = env or (LAUNCHER if keeps_objects() else {})
+    env = LAUNCHER if keeps_objects() else {}
     return steps.run(f"configure-{preset}", command, counts=False, env=env)
 
 
