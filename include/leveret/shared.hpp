@@ -43,9 +43,9 @@ void shared_free(void* block) noexcept;
 // instructions.
 bool is_shared(const void* data, std::size_t bytes) noexcept;
 
-// shared_copy() is memcpy() for a large block that another process reads next. It bypasses the
-// caches: an ordinary store would first fetch each line from the other process's cache. Null is
-// allowed for no bytes. Thread safe; the blocks must not overlap.
+// shared_copy() is memcpy() for a large block that another process reads next. Where the processes'
+// cores have no cache in common it bypasses theirs: an ordinary store would first fetch each line
+// from the other process's. Null is allowed for no bytes. Thread safe; the blocks must not overlap.
 void shared_copy(void* to, const void* from, std::size_t bytes) noexcept;
 
 // An array of `size` zeroed elements in shared memory. Movable. Throws lev::error (out_of_memory).

@@ -7,10 +7,13 @@
 #include <random>
 #include <vector>
 
+#include "share/stream_copy.hpp"
+
 namespace lev {
 namespace {
 
-TEST(shared_copy, copies_what_memcpy_would) {
+// By which stores a copy goes depends on the machine, so those past the caches are tested as well.
+void expect_copies(void (*copy)(char*, const char*, std::size_t)) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
@@ -29,10 +32,30 @@ TEST(shared_copy, copies_what_memcpy_would) {
     const std::size_t target = random() % offset_max;
     std::memset(to.data(), i, to.size());
     std::memset(expected.data(), i, expected.size());
-    shared_copy(to.data() + target, from.data() + source, bytes);
+    copy(to.data() + target, from.data() + source, bytes);
     std::memcpy(expected.data() + target, from.data() + source, bytes);
     ASSERT_EQ(std::memcmp(to.data(), expected.data(), to.size()), 0)
         << bytes << " bytes from " << source << " to " << target;
+  }
+}
+
+TEST(shared_copy, copies_what_memcpy_would) {
+  expect_copies(
+      [](char* to, const char* from, std::size_t bytes) { shared_copy(to, from, bytes); });
+}
+
+TEST(stream_copy, copies_what_memcpy_would) {
+  expect_copies(&stream_copy);
+}
+
+TEST(stream_copy, of_less_than_a_line_stays_in_it) {
+  alignas(64) char to[128] = {};
+  const char from[64] = "less than the line that it is in";
+  for (std::size_t at = 0; at < 64; ++at) {
+    stream_copy(to + at, from, 5);
+    EXPECT_EQ(std::memcmp(to + at, from, 5), 0);
+    EXPECT_EQ(to[at + 5], 0);
+    std::memset(to, 0, sizeof to);
   }
 }
 
