@@ -11,7 +11,7 @@
 // difference to the best, so close rivals are tried often and distant ones seldom.
 //
 // Where all fits the second-level cache 1 is best; up to the third one's size 24; beyond it, by
-// CPU, 24 (Zen 5; lists, trees, hash tables; 2026-11-21) or more (Zen 4; docs/benchmarks.md).
+// CPU, 24 (Zen 5; lists, trees, hash tables; 2026-11-21) or more (Zen 4; docs/benchmark-log.md).
 #include <leveret/interleave.hpp>
 
 #include <algorithm>
