@@ -15,9 +15,11 @@
 #include <leveret/filter.hpp>
 #include <leveret/options.hpp>
 #include <leveret/procedure.hpp>
+#include <leveret/reduce.hpp>
 #include <leveret/ticket.hpp>
 
 #include <initializer_list>
+#include <type_traits>
 
 namespace lev {
 
@@ -231,6 +233,28 @@ class runtime {
       detail::callable_at<std::remove_reference_t<Body>>(context)(piece);
     };
     detail::run_loop(state_, r, grain, call, detail::address_of_callable(piece_body));
+  }
+
+  // parallel_reduce() is a parallel_for() whose pieces have values: piece_body(piece, identity)
+  // returns that of a piece, and combine(left, right) puts two neighbours together. The result is
+  // as if the body had been given the whole range if combine() is associative; it need not be
+  // commutative. Where the pieces begin differs from run to run, and with it the last digits of a
+  // sum of floating-point numbers. Several threads call the body at once; combine() is called by
+  // this one alone, when all pieces are done. An empty range gives `identity`. Rethrows what a
+  // piece throws, what copying a T throws, and std::bad_alloc: a piece allocates its value.
+  template <class T, class Body, class Combine>
+  T parallel_reduce(range r, T identity, Body&& piece_body, Combine&& combine,
+                    std::uint32_t grain = 0) {
+    static_assert(std::is_same_v<std::decay_t<decltype(piece_body(r, T(identity)))>, T>,
+                  "parallel_reduce: the body returns another type than that of the identity, which "
+                  "is the result's; write 0.0 for a sum of doubles");
+    detail::reduced_pieces<T> pieces;
+    const T& first = identity;
+    const auto run = [&](range piece) {
+      pieces.add(piece.begin, [&]() -> T { return piece_body(piece, T(first)); });
+    };
+    parallel_for(r, run, grain);
+    return pieces.put_together(static_cast<T&&>(identity), combine);
   }
 
   // The global barrier. begin_submit() opens a phase; end_submit() says that no more tasks come

@@ -5,6 +5,8 @@
 #include "remote/remote_crew.hpp"
 #include "share/role.hpp"
 
+#include <sys/resource.h>
+
 #include <cstdio>
 #include <new>
 
@@ -335,8 +337,13 @@ runtime_state* open(const config& given) try {
   in_list.keep();
   return c.release();
 } catch (const std::bad_alloc&) {
+  rlimit space{RLIM_INFINITY, RLIM_INFINITY};
+  static_cast<void>(getrlimit(RLIMIT_AS, &space));
   throw error(status::out_of_memory, -1,
-              "no memory for the runtime; lower config.tickets, host_threads or trace_events");
+              space.rlim_cur == RLIM_INFINITY
+                  ? "no memory for the runtime; lower config.tickets, host_threads or trace_events"
+                  : "no memory for the runtime below this process's limit of address space: raise "
+                    "that (ulimit -v), or lower config.tickets, host_threads or trace_events");
 }
 
 }  // namespace lev::detail

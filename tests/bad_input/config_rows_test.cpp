@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <ostream>
 #include <string>
 
@@ -174,6 +175,7 @@ TEST(config_rows, zero_workers_means_automatic) {
     std::_Exit(3);
   } catch (const error& e) {
     if (e.code() != status::out_of_memory) std::_Exit(4);
+    if (std::strstr(e.what(), "ulimit -v") == nullptr) std::_Exit(6);
   }
   config small;
   small.workers = 1;
