@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping
 from .errors import Status, Unavailable
 
 # The main module of the host does not run again: workers know nothing of it.
+# It collects no garbage while it imports what workers need, which makes next to none.
 _PROGRAM = (
-    "import json, os, sys; about = json.loads(sys.argv.pop()); sys.path[:] = about['path'] or "
-    "[about['folder'], *filter(None, sys.path)]; "
+    "import gc, os, sys; gc.disable(); about = eval(sys.argv.pop()); sys.path[:] = about['path'] "
+    "or [about['folder'], *filter(None, sys.path)]; "
     "[os.environ.pop(k, None) if v is None else os.environ.update({k: v}) "
     "for k, v in about['env'].items()]; "
     "[os.environ.setdefault(k, v) for k, v in about['unless_set'].items() "
@@ -42,6 +43,36 @@ def _absolute(entry: str) -> str:
         return entry
 
 
+# Options that say no more than their flag does.
+_OPTIONS = {
+    "optimize": "O",
+    "debug": "d",
+    "dont_write_bytecode": "B",
+    "no_site": "S",
+    "verbose": "v",
+    "quiet": "q",
+    "ignore_environment": "E",
+    "no_user_site": "s",
+    "safe_path": "P",
+}
+
+
+def interpreter_options() -> list[str]:
+    """What an interpreter is started with to be as this one is."""
+    flags = sys.flags
+    if sys.warnoptions or sys._xoptions or flags.bytes_warning or flags.dev_mode or flags.isolated:
+        import subprocess  # here: it takes longer to import than all else that is done here
+
+        options: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+        return options
+    counts = ((option, int(getattr(flags, name, 0))) for name, option in _OPTIONS.items())
+    return ["-" + option * count for option, count in counts if count > 0]
+
+
+# A text that is one in the program, too: what a subclass's shows as may be no literal.
+_exactly = str.__str__
+
+
 def worker_command(
     preload: Iterable[str] = (),
     runs_python: bool = False,
@@ -58,10 +89,6 @@ def worker_command(
     Unavailable in a program that embeds Python and does not tell where the interpreter is
     (sys.executable), and in a frozen one.
     """
-    import json
-    import pathlib
-    import subprocess  # here: a program without worker processes starts without them
-
     if not sys.executable:
         text = "machine 'processes' needs a Python interpreter to start; sys.executable is empty"
         raise Unavailable(text, Status.UNAVAILABLE)
@@ -74,12 +101,11 @@ def worker_command(
         )
         raise Unavailable(text, Status.UNAVAILABLE)
     about = {
-        "path": list(path),
-        "folder": str(pathlib.Path(__file__).parent.parent),
-        "preload": list(preload),
+        "path": list(map(_exactly, path)),
+        "folder": os.path.dirname(os.path.dirname(__file__)),  # noqa: PTH120
+        "preload": list(map(_exactly, preload)),
         "python": runs_python,
-        "env": dict(env or {}),
+        "env": {_exactly(k): None if v is None else _exactly(v) for k, v in (env or {}).items()},
         "unless_set": dict(unless_set or {}),
     }
-    flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
-    return [sys.executable, *flags, "-c", _PROGRAM, json.dumps(about)]
+    return [sys.executable, *interpreter_options(), "-c", _PROGRAM, ascii(about)]

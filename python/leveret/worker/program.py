@@ -37,11 +37,10 @@ def main(preload: Iterable[str] = (), runs_python: bool = False) -> None:
     end: Callable[[], None] | None = None
     failures: list[str] = []
     if runs_python:
-        gc.disable()  # next to nothing of what these imports make is garbage
         from . import calls, ending
 
-        gc.enable()
         run, end, failures = calls.run, ending.end, calls.preload_failures
+    gc.enable()  # see leveret/launch.py
     failures.extend(filter(None, map(_import, preload)))
     if runs_python:
         ending.note_files()
