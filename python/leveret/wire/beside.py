@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import struct
 import types
 import weakref
@@ -25,6 +24,7 @@ from ..interrupts import raise_signals
 from . import by_value, classes, spaces
 from .class_watch import ClassWatch
 from .pickling import dump_alone
+from .stored import digest_of
 
 # What the host keeps. A class with a longer pickle goes with each call.
 PICKLED_BYTES_MAX, KNOWN_MAX = 64 << 10, 256
@@ -38,8 +38,7 @@ HEAD = struct.Struct("<16sI")
 class KnownClass:
     def __init__(self, watch: ClassWatch, pickled: bytes, number: str) -> None:
         self.watch = watch
-        digest = hashlib.blake2b(pickled, digest_size=16).digest()
-        self.sent = HEAD.pack(digest, len(pickled)) + pickled
+        self.sent = HEAD.pack(digest_of(pickled), len(pickled)) + pickled
         self.number = number
 
 

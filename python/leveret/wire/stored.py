@@ -16,12 +16,16 @@ that is not what was stored, and the next call gets another.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 import struct
 import weakref
 from collections import OrderedDict
 from typing import Any, Optional, Union
+
+try:  # hashlib's own, without OpenSSL, which takes longer to load than all modules of this folder
+    from _blake2 import blake2b
+except ImportError:
+    from hashlib import blake2b
 
 from .. import _core
 from .files import close_file, memory_file, shows_files
@@ -162,7 +166,7 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def digest_of(part: Any) -> bytes:
-    return hashlib.blake2b(part, digest_size=16).digest()
+    return bytes(blake2b(part, digest_size=16).digest())
 
 
 def _at(place: Place, part: memoryview) -> StoredFile | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
+import importlib
 import importlib.util
 import struct
 import sys
@@ -27,13 +28,23 @@ def _seed_torch(digest: bytes) -> None:
 _SEEDERS: dict[str, Callable[[bytes], None]] = {"numpy.random": _seed_numpy, "torch": _seed_torch}
 
 
+def _sha512(text: bytes) -> bytes:
+    """As hashlib's, which would load OpenSSL, too: that takes longer than a short call."""
+    for name in ("_sha512", "_sha2", "hashlib"):  # up to Python 3.11, later, anywhere
+        with contextlib.suppress(ImportError):
+            return bytes(importlib.import_module(name).sha512(text).digest())
+    raise ImportError("hashlib")
+
+
 def seed_all(*origin: object, is_given: bool) -> None:
     """Seeds the global generators by what `origin` names.
 
     is_given: by a seed of the user's: then also a generator that is imported later. Others seed
     themselves when they are imported.
     """
-    digest = hashlib.sha512(repr(origin).encode()).digest()
+    if not is_given and not any(name in sys.modules for name in ("random", *_SEEDERS)):
+        return
+    digest = _sha512(repr(origin).encode())
     if is_given or "random" in sys.modules:
         import random
 
