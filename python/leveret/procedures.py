@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import re
 import sys
 import threading
-from _ctypes import CFuncPtr
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _core
@@ -16,6 +13,9 @@ from .errors import InvalidArgument
 from .paths import path_bytes
 
 if TYPE_CHECKING:
+    from _ctypes import CFuncPtr
+    from pathlib import Path
+
     from .signature import Parsed, Signature
 
 _lock = threading.RLock()
@@ -51,6 +51,8 @@ def _is_capsule(function: object) -> bool:
 
 
 def _capsule_name(capsule: object) -> str | None:
+    import ctypes
+
     name_of = ctypes.pythonapi.PyCapsule_GetName
     name_of.restype, name_of.argtypes = ctypes.c_char_p, (ctypes.py_object,)
     name: bytes | None = name_of(capsule)
@@ -59,6 +61,8 @@ def _capsule_name(capsule: object) -> str | None:
 
 def _capsule_address(capsule: object) -> int:
     """What a capsule holds: Cython's __pyx_capi__, f2py's _cpointer, SciPy's callables."""
+    import ctypes
+
     name = _capsule_name(capsule)
     if name is not None and "PyObject" in name:
         raise TypeError(f"the function takes or returns Python objects: {name}")
@@ -81,6 +85,17 @@ def _inner(function: Any) -> Any:
     return pointer if _is_capsule(pointer) else function
 
 
+def is_of_ctypes(function: object) -> bool:
+    ctypes = sys.modules.get("_ctypes")  # without that module there are no functions of it
+    return ctypes is not None and isinstance(function, ctypes.CFuncPtr)
+
+
+def _pointer_of(function: Any) -> int:
+    import ctypes
+
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
 def address_of(function: object) -> int:
     """The address of a native function.
 
@@ -99,8 +114,8 @@ def address_of(function: object) -> int:
         if not 0 <= function < 1 << 64:
             raise ValueError(f"an address is a number of 64 bits, 0 or more, not {function}")
         return function
-    if isinstance(function, CFuncPtr):
-        return ctypes.cast(function, ctypes.c_void_p).value or 0
+    if is_of_ctypes(function):
+        return _pointer_of(function)
     address = getattr(function, "address", None)
     if isinstance(address, int):
         return address
@@ -125,14 +140,14 @@ def parse(signature: Signature) -> Parsed:
     return language.parse(signature)
 
 
-_PROTOTYPE = re.compile(r"[^()]*\(([^()]*)\)")
+_PROTOTYPE = r"[^()]*\(([^()]*)\)"
 
 
 def _check_prototype(function: object, parsed: Parsed) -> None:
     """What Cython and SciPy write on a capsule, "double (double, void *)", must fit in number."""
     function = _inner(function)
     written = _capsule_name(function) if _is_capsule(function) else None
-    prototype = _PROTOTYPE.fullmatch((written or "").strip())
+    prototype = re.fullmatch(_PROTOTYPE, (written or "").strip())
     if prototype is None:
         return
     names = prototype[1].strip()
@@ -255,6 +270,8 @@ def symbol_of(
 
     may_be_old: it may be that of the file which the path named when it was first opened.
     """
+    import ctypes
+
     if not isinstance(symbol, str):
         raise TypeError(f"symbol must be the name of a function, not {symbol!r}")
     full = _full(path)
@@ -274,10 +291,12 @@ def symbol_of(
         function: CFuncPtr = getattr(library, symbol)
     except AttributeError:
         raise InvalidArgument(f"{full} has no symbol '{symbol}'; is it extern \"C\"?") from None
-    return function, ctypes.cast(function, ctypes.c_void_p).value or 0
+    return function, _pointer_of(function)
 
 
 def _full(path: str | bytes | os.PathLike[str]) -> Path:
+    from pathlib import Path
+
     return Path(os.fsdecode(path_bytes("path", path, "the path of a library"))).absolute()
 
 

@@ -9,8 +9,8 @@ the types that they were told here.
 from __future__ import annotations
 
 import operator
+import os
 import sys
-from pathlib import Path
 from typing import Any
 
 from cloudpickle import cloudpickle
@@ -130,7 +130,7 @@ def _place(name: str | None) -> str | None:
     """A path, from wherever the worker is; a name that the loader searches for, as it is."""
     if name is None or "/" not in name:
         return name
-    return str(Path(name).absolute())
+    return os.path.join(os.getcwd(), name)  # noqa: PTH109, PTH118
 
 
 def _library(kind: Any, name: str | None, use_errno: bool) -> Any:

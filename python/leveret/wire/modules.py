@@ -17,7 +17,6 @@ import types
 import typing
 import weakref
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 from cloudpickle.cloudpickle import _extract_code_globals, _find_imported_submodules
@@ -198,8 +197,10 @@ class HostModule(types.ModuleType):
         """
         file, package = (vars(self).get(name) for name in ("__file__", "__package__"))
         try:
-            if not package and "__main__" in Path(file or "").read_text("utf-8", "replace"):
-                return str(file)
+            if not package:
+                with open(file or "", encoding="utf-8", errors="replace") as text:  # noqa: PTH123
+                    if "__main__" in text.read():
+                        return str(file)
         except OSError:
             pass
         raise AttributeError("__file__")

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import functools
 import resource
-from pathlib import Path
 from typing import Any, Callable
 
 
 def _data_bytes() -> int:
     """Private bytes that this process may write: what RLIMIT_DATA limits."""
-    status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
-    for line in status.splitlines():
-        if line.startswith("VmData:"):
-            return int(line.split()[1]) << 10
+    with open("/proc/self/status", encoding="ascii", errors="replace") as status:  # noqa: PTH123
+        for line in status.read().splitlines():
+            if line.startswith("VmData:"):
+                return int(line.split()[1]) << 10
     return 0
 
 

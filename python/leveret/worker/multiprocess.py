@@ -13,7 +13,6 @@ import importlib.machinery
 import os
 import sys
 import types
-from pathlib import Path
 from typing import Any, Callable
 
 from .. import _core
@@ -104,6 +103,8 @@ def _share_tracker(module: Any) -> None:
 
 def _open_tracker(host: int) -> int:
     """A descriptor to write to the resource tracker of the host; or to nothing."""
+    from pathlib import Path  # here: it takes long to import
+
     for children in Path(f"/proc/{host}/task").glob("*/children"):
         with contextlib.suppress(OSError, ValueError):
             for child in children.read_text().split():
