@@ -46,7 +46,6 @@ from .errors import (
 )
 from .machines import Machine, machines
 from .procedures import builtin, load, procedure
-from .records import Counters, WorkerCounters
 from .runtime import Runtime
 from .shared import shared_array
 from .waiting import as_completed, wait_all, wait_any
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
     from .executor import BrokenExecutor, ProcessExecutor
     from .executor.joblib_backend import register_joblib
     from .latency import include_folder, interleave
+    from .records import Counters, WorkerCounters
 
 __version__ = version()
 
@@ -72,13 +72,16 @@ _LATER = {
     "Cluster": "cluster",
     "ClusterArray": "cluster",
     "ClusterTicket": "cluster",
+    "Counters": "records",
     "ProcessExecutor": "executor",
+    "WorkerCounters": "records",
     "apps": "apps",
     "dask": "dask",
     "include_folder": "latency",
     "interleave": "latency",
     "mpi": "mpi",
     "progress": "progress",
+    "records": "records",
     "register_joblib": "executor.joblib_backend",
 }
 

@@ -21,9 +21,9 @@ from .records import (
     PaperOutcomeDict,
     PaperRowDict,
     SeenPool,
-    WaitPolicy,
     WorkerCounters,
 )
+from .waiting import WaitPolicy
 
 class Procedure:
     def __init__(self, made_by_leveret: NoReturn, /) -> None: ...

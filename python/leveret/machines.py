@@ -1,8 +1,8 @@
 """The machines built into the library."""
 
-from __future__ import annotations
-
-from typing import NamedTuple
+# No annotation here is a text: the first one that typing compiles has the interpreter make its
+# types for syntax trees, which takes as long as the other modules of `import leveret` together.
+from typing import NamedTuple, Optional
 
 from . import _core
 
@@ -11,7 +11,7 @@ class Machine(NamedTuple):
     """A machine. unavailable: why it does not work here, or None when it does."""
 
     name: str
-    unavailable: str | None
+    unavailable: Optional[str]
 
 
 def machines() -> list[Machine]:

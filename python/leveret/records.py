@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
-
-# What a thread does while it waits.
-WaitPolicy = Literal["help", "park", "spin", "yield", "directed"]
+from typing import TypedDict
 
 
 class Counters(TypedDict):

@@ -13,7 +13,7 @@ from . import _core, launch
 from .interrupts import LoopInterrupts
 from .nearest import names_options
 from .paths import path_bytes
-from .records import WaitPolicy
+from .waiting import WaitPolicy
 
 
 def nanoseconds(timeout: float | None, name: str) -> int:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
+from typing import Literal
 
 from ._core import Ticket, look_over, wait_all, wait_any
 from .errors import Status, TimeoutError
-from .records import WaitPolicy
+
+# What a thread does while it waits.
+WaitPolicy = Literal["help", "park", "spin", "yield", "directed"]
 
 __all__ = ["as_completed", "wait_all", "wait_any"]
 

@@ -23,18 +23,16 @@ from ..wire.files import close_file, map_file, memory_file
 _SEALS = 1 | 2 | 4  # F_SEAL_SEAL, SHRINK, GROW: what a worker writes there ends where the page does
 _F_ADD_SEALS = 1033
 
-_OWN_FRAMES = re.compile(
-    r'^  File "(?:[^"]*/leveret/worker/\w+\.py|<string>)", line \d+ in .*\n', re.MULTILINE
-)
+# Of the text that faulthandler wrote. Compiled where a worker has died, which few programs see.
+_OWN_FRAMES = r'(?m)^  File "(?:[^"]*/leveret/worker/\w+\.py|<string>)", line \d+ in .*\n'
 # Below the call itself; its first line may be one of the extension module, where it crashed there.
-_OWN_C_FRAMES = re.compile(
-    r"^((?:Current thread's )?C stack[^\n]*\n)([^\n]*\n(?:(?![^\n]*/leveret/_core)[^\n]+\n)*)"
-    r"(?:[^\n]+\n?)*",
-    re.MULTILINE,
+_OWN_C_FRAMES = (
+    r"(?m)^((?:Current thread's )?C stack[^\n]*\n)"
+    r"([^\n]*\n(?:(?![^\n]*/leveret/_core)[^\n]+\n)*)(?:[^\n]+\n?)*"
 )
-_NO_FRAMES = re.compile(r"^((?:Current t|T)hread 0x[^\n]*first\):\n)\n", re.MULTILINE)
-_MODULES = re.compile(r"^Extension modules: .*\n?", re.MULTILINE)
-_CURRENT = re.compile(r"^Current thread 0x([0-9a-f]+)[^\n]*\n(  Garbage-collecting\n)?", re.M)
+_NO_FRAMES = r"(?m)^((?:Current t|T)hread 0x[^\n]*first\):\n)\n"
+_MODULES = r"(?m)^Extension modules: .*\n?"
+_CURRENT = r"(?m)^Current thread 0x([0-9a-f]+)[^\n]*\n(  Garbage-collecting\n)?"
 
 
 _numbers = itertools.count(1)  # of this process's executors
@@ -97,7 +95,7 @@ class Death:
         if how == -1:
             self.signal = signal.SIGKILL  # with its zygote
         self.traceback = _readable(text)
-        found = _CURRENT.search(self.traceback)
+        found = re.search(_CURRENT, self.traceback)
         # What is collected may be what an earlier call has left.
         is_garbage = found is not None and bool(found[2]) and words[page.HAS_RUN] != 0
         self.whose = "while garbage of earlier calls was collected" if is_garbage else ""
@@ -127,10 +125,10 @@ def _readable(text: bytes) -> str:
     """What a broken process wrote, as text that a terminal may be given."""
     read = text.decode("utf-8", "replace")
     read = "".join(c if c.isprintable() or c in "\n\t" else "?" for c in read)
-    read = _OWN_C_FRAMES.sub(r"\1\2", _MODULES.sub("", _OWN_FRAMES.sub("", read)))
-    read = _NO_FRAMES.sub(
-        r"\1  (in the function itself, which is not one of Python)\n\n", read + "\n"
-    )
+    read = re.sub(_MODULES, "", re.sub(_OWN_FRAMES, "", read))
+    read = re.sub(_OWN_C_FRAMES, r"\1\2", read)
+    without = r"\1  (in the function itself, which is not one of Python)\n\n"
+    read = re.sub(_NO_FRAMES, without, read + "\n")
     return re.sub(r"\n{3,}", "\n\n", read).strip("\n")
 
 

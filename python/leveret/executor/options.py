@@ -7,11 +7,10 @@ for, so that the function keeps all keyword arguments for itself.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import math
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from concurrent import futures
-from typing import TYPE_CHECKING, Any, Callable, Literal, TypedDict, overload
+from typing import TYPE_CHECKING, Any, Callable, Literal, NamedTuple, overload
 
 from ..errors import Overran, Poison, WorkerDied
 from ..nearest import names_options, nearest
@@ -20,7 +19,7 @@ from ..worker.memory import Limited
 from . import checking
 
 if TYPE_CHECKING:
-    from typing import ParamSpec
+    from typing import ParamSpec, TypedDict
 
     from typing_extensions import Self, Unpack
 
@@ -29,13 +28,24 @@ if TYPE_CHECKING:
 
     Params = ParamSpec("Params")
 
+    class GivenOptions(TypedDict, total=False):
+        """What options() takes."""
+
+        timeout: float | None
+        retry: bool
+        max_attempts: int
+        memory: int
+        name: str | None
+        priority: int
+        cancel: Literal["waiting", "kill"]
+
+
 OnPoison = Literal["raise", "return"]
 
 ATTEMPTS_MAX = 1000
 
 
-@dataclasses.dataclass(frozen=True)
-class CallOptions:
+class CallOptions(NamedTuple):
     """What a call asks for. The defaults: what its executor says."""
 
     timeout: float | None = None  # math.inf: none
@@ -62,20 +72,8 @@ class CallOptions:
         return self.cancel == "kill"
 
 
-class GivenOptions(TypedDict, total=False):
-    """What options() takes, for type checkers."""
-
-    timeout: float | None
-    retry: bool
-    max_attempts: int
-    memory: int
-    name: str | None
-    priority: int
-    cancel: Literal["waiting", "kill"]
-
-
 DEFAULTS = CallOptions()
-NAMES = tuple(field.name for field in dataclasses.fields(CallOptions))
+NAMES = CallOptions._fields
 CANCELS = ("waiting", "kill")
 
 
@@ -111,7 +109,7 @@ def changed(before: CallOptions, given: Mapping[str, Any]) -> CallOptions:
             raise TypeError(f"name must be a str or None, not {value!r}")
         elif key == "cancel":
             checking.choice(key, value, CANCELS)
-    return dataclasses.replace(before, **given)
+    return before._replace(**given)
 
 
 async def awaited(

@@ -129,20 +129,15 @@ class ProcessExecutor(futures.Executor):
         envs = environments(env, max_workers)
         check_shared(pool, seed, seed_calls)
         zygote = zygote_of(max_workers, threads_per_worker, envs, preload, pool is not None)
-        setup = Setup(
-            calls_max=max_tasks_per_child or -1,
-            idle_ns_max=nanoseconds(idle_worker_timeout, "idle_worker_timeout"),
-            env=envs,
-            cwd=checking.folder(cwd),
-            settings=settings(),
-            seed=checked_seed(seed),
-            is_seed_given=seed is not None or seed_calls,
-            levels=levels() if forward_logs else {},
-            level_names=level_names() if forward_logs else {},
-            filters=filters() if forward_logs else [],
-            forwards_logs=forward_logs,
-            forwards_output=forward_output,
-        )
+        setup = Setup()
+        setup.calls_max = max_tasks_per_child or -1
+        setup.idle_ns_max = nanoseconds(idle_worker_timeout, "idle_worker_timeout")
+        setup.env, setup.cwd, setup.settings = envs, checking.folder(cwd), settings()
+        setup.seed = checked_seed(seed)
+        setup.is_seed_given = seed is not None or seed_calls
+        if forward_logs:
+            setup.levels, setup.level_names, setup.filters = levels(), level_names(), filters()
+        setup.forwards_logs, setup.forwards_output = forward_logs, forward_output
         limits = {"task_timeout": timeout, "worker_memory": worker_memory, "pool": pool}
         telling = Telling(on_death, on_progress)
         given = (initializer, checking.arguments("initargs", initargs))

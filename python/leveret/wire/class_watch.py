@@ -20,6 +20,7 @@ import sys
 import types
 import typing
 import weakref
+from collections import namedtuple
 from collections.abc import Iterable, Mapping
 from typing import Any, Callable
 
@@ -41,13 +42,12 @@ from .watch import (
 NODES_MAX = 1024  # a class that has more of them goes with each call
 
 
-class _AnyTuple(typing.NamedTuple):
-    any: int
+_AnyTuple = namedtuple("_AnyTuple", "any")
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(init=False, repr=False, eq=False)
 class _AnyData:
-    pass
+    """With nothing that dataclasses would have to make."""
 
 
 # Of modules that most programs do not import, and that a worker need not, either.

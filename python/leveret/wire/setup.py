@@ -12,8 +12,6 @@ import fcntl
 import os
 import struct
 import sys
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import NamedTuple
 
 from .. import _core
@@ -116,8 +114,8 @@ class WorkerSetup:
         if size & _IN_BLOCK:
             content = bytes(_core.memory_at(place, size & _SIZE))
         else:
-            path = Path(f"/proc/{place >> 32}/fd/{place & 0xFFFFFFFF}")
-            content = path.read_bytes()[: size & _SIZE]
+            with open(f"/proc/{place >> 32}/fd/{place & 0xFFFFFFFF}", "rb") as file:  # noqa: PTH123
+                content = file.read()[: size & _SIZE]
         address, token, length = _HEAD.unpack_from(content)
         self.pickled = content[_HEAD.size : _HEAD.size + length]
         if len(self.pickled) != length:
@@ -130,23 +128,26 @@ class WorkerSetup:
         _MARK.pack_into(self._marks, self._at, self._mark if is_running else 0)
 
 
-@dataclass
 class Setup:
-    """What all workers of an executor are told; pickled."""
+    """What all workers of an executor are told; pickled.
 
-    initializer: bytes = b""  # pickled (initializer, initargs); empty: none
-    calls_max: int = -1  # until a process is replaced; below 0: for ever
-    idle_ns_max: int = 0  # without a call, until a process is replaced; 0: for ever
-    about: About = field(default_factory=lambda: About(0, b""))
-    pages: list[int] = field(default_factory=list)  # the host's numbers of their files, by worker
-    env: list[dict[str, str | None]] = field(default_factory=list)  # by worker; empty: the host's
-    cwd: str | None = None
-    path: bytes = b""  # pickled sys.path; empty: that with which the processes were started
-    settings: Settings = field(default_factory=dict)  # of the interpreter, as the host has them
-    seed: int = 0
-    is_seed_given: bool = False
-    levels: dict[str, int] = field(default_factory=dict)  # of loggers; "": the root's
-    level_names: dict[int, str] = field(default_factory=dict)
-    filters: list[Filter] = field(default_factory=list)  # of warnings
-    forwards_logs: bool = True
-    forwards_output: bool = False
+    No data class: each process would compile one.
+    """
+
+    def __init__(self, initializer: bytes = b"") -> None:
+        self.initializer = initializer  # pickled (initializer, initargs); empty: none
+        self.calls_max = -1  # until a process is replaced; below 0: for ever
+        self.idle_ns_max = 0  # without a call, until a process is replaced; 0: for ever
+        self.about = About(0, b"")
+        self.pages: list[int] = []  # the host's numbers of their files, by worker
+        self.env: list[dict[str, str | None]] = []  # by worker; empty: the host's
+        self.cwd: str | None = None
+        self.path = b""  # pickled sys.path; empty: that with which the processes were started
+        self.settings: Settings = {}  # of the interpreter, as the host has them
+        self.seed = 0
+        self.is_seed_given = False
+        self.levels: dict[str, int] = {}  # of loggers; "": the root's
+        self.level_names: dict[int, str] = {}
+        self.filters: list[Filter] = []  # of warnings
+        self.forwards_logs = True
+        self.forwards_output = False
