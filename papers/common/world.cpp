@@ -60,12 +60,25 @@ const std::map<std::string, cost>& built_in_costs() {
 // Rows ask for some of what was changed, if for any: the rest is looked at here.
 world::world(std::map<std::string, double> changed, bool is_full)
     : changed_(std::move(changed)), is_full_(is_full) {
-  for (const auto& [name, value] : changed_) {
-    if (built_in_costs().contains(name))
-      check_value(name, value, "costs.toml");
-    else
-      (void)cell::machine_file::named("cell-ps3").value(name);  // all files have the same names
+  for (const auto& [name, value] : changed_)
+    if (built_in_costs().contains(name)) check_value(name, value, "costs.toml");
+  check_machines();
+}
+
+// All files have the same names and bounds. Whether several numbers fit together depends on the
+// file, and a row without one has none: one that takes them all is enough.
+void world::check_machines() const {
+  if (changed_.empty()) return;
+  std::string refusal;
+  for (const std::string& name : cell::machine_file::names()) {
+    try {
+      (void)file(name);
+      return;
+    } catch (const cell::error& e) {
+      if (refusal.empty()) refusal = e.what();
+    }
   }
+  refuse(refusal);
 }
 
 cell::machine_file world::file(const std::string& name) const {

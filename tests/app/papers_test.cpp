@@ -60,9 +60,19 @@ TEST(papers, a_changed_constant_changes_what_rests_on_it) {
   EXPECT_THROW(simulate_row("T5.2", {{"eib.way", -1}}), cell::error);
   for (const char* id : {"T5.2", "T5.5"}) {  // T5.5 is arithmetic, and asks for none
     EXPECT_THROW(simulate_row(id, {{"no.name", 1}}), cell::error) << id;
-    for (const double value : {0.0, -1.0, std::nan(""), HUGE_VAL})
-      EXPECT_THROW(simulate_row(id, {{"tpc.initiate", value}}), cell::error) << id;
+    for (const char* name : {"tpc.initiate", "eib.way"})
+      for (const double value : {0.0, -1.0, std::nan(""), HUGE_VAL})
+        EXPECT_THROW(simulate_row(id, {{name, value}}), cell::error) << id << ", " << name;
+    EXPECT_THROW(simulate_row(id, {{"eib.way", 480.5}}), cell::error) << id;
+    EXPECT_THROW(simulate_row(id, {{"memory.efficiency", 1.5}}), cell::error) << id;
   }
+}
+
+// A PS3's six SPEs are not on four chips; the sixteen of a QS20 are.
+TEST(papers, numbers_that_fit_one_machine_are_taken_by_rows_without_one) {
+  EXPECT_EQ(simulate_row("T5.5", {{"machine.chips", 4}}).value, simulated("T5.5").value);
+  EXPECT_THROW(simulate_row("T5.2", {{"machine.chips", 4}}), cell::error);
+  EXPECT_THROW(simulate_row("T5.5", {{"machine.chips", 3}, {"machine.spes", 16}}), cell::error);
 }
 
 // Programs find each other's places whatever else is in a local store.

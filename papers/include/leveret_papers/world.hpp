@@ -38,7 +38,8 @@ class world {
  public:
   // `changed` replaces constants of machine files and costs by name, for studies of sensitivity.
   // is_full: no outer steps of LU stand for more of them; 4096 columns take minutes then. Throws
-  // cell::error (bad_machine) for a name that is neither, and a cost that is not above 0.
+  // cell::error (bad_machine) for a name that is neither, a cost that is not above 0, and what no
+  // machine file takes.
   explicit world(std::map<std::string, double> changed = {}, bool is_full = false);
 
   bool is_full() const { return is_full_; }
@@ -72,6 +73,8 @@ class world {
   std::uint64_t hash() const { return hash_; }
 
  private:
+  void check_machines() const;
+
   std::map<std::string, double> changed_;
   bool is_full_;
   bool is_by_leveret_ = false;
