@@ -19,6 +19,11 @@ constexpr std::array<int, 16> most_idle{17, 17, 17, 18, 18, 18, 18, 19,
                                         19, 19, 19, 20, 20, 20, 21, 21};
 constexpr unsigned in_flight = 64;
 constexpr unsigned ends_of_line = 62;
+// Of a job: 16 bytes of its own, status and procedure, eight direct arguments each way of 8 bytes
+// with their kinds, eight arguments in memory of 32 bytes, to lines (gcell's sources, facts).
+constexpr std::uint32_t descriptor_bytes = 640;
+constexpr unsigned job_tag = 0;
+constexpr unsigned end_tag = 1;
 
 struct state {
   world& w;
@@ -26,31 +31,77 @@ struct state {
   cell::machine& m;
   cell::array<std::uint32_t> lock;   // of the queue; its second word counts jobs that wait
   cell::array<std::uint32_t> lines;  // an array of ended jobs for each SPE
+  cell::array<char> descriptors;     // one for each SPE stands for those of all jobs
   unsigned submitted = 0;
   unsigned told = 0;                // ends that the handler has seen
   std::vector<unsigned> letters{};  // SPEs whose letters the handler's next wait returns with
+  std::array<unsigned, 16> unread{};
   cell::ppe_thread client = nullptr;
   bool is_over = false;
 };
 
-// Under the lock: one job from the queue; false when it is empty.
-bool take(cell::spe& s, state& g, const cell::local<std::uint32_t>& line) {
+// What an SPE has in its local store.
+struct own {
+  cell::local<std::uint32_t> line;  // of the queue
+  cell::local<std::uint32_t> ids;
+  cell::local<char> descriptor;
+};
+
+void get_descriptor(cell::spe& s, state& g, const own& mine) {
+  s.get(mine.descriptor, g.descriptors.at(s.index() * descriptor_bytes), job_tag,
+        cell::order::fence);
+  s.wait_all(1u << job_tag);
+}
+
+// Section 5.2: an SPE that has dequeued a job has a copy of its descriptor. That is got under the
+// lock, as the next job's address is in it. Somebody else's lock is no better than an empty queue:
+// false, and the SPE is idle (gcell's sources, facts, as the times between two tries).
+bool take(cell::spe& s, state& g, const own& mine) {
+  constexpr std::uint32_t most_again = 16384;
+  std::uint32_t again = 32;
   for (;;) {
-    s.getllar(line.ls, g.lock.ea);
-    if (line[1] == 0) return false;  // looks before it locks
-    if (line[0] != 0) {
-      s.compute(cycles(200 + s.random(200)));
-      continue;
-    }
-    line[0] = 1;
-    if (s.putllc(line.ls, g.lock.ea)) break;
+    s.getllar(mine.line.ls, g.lock.ea);
+    if (mine.line[0] != 0 || mine.line[1] == 0) return false;
+    mine.line[0] = 1;
+    if (s.putllc(mine.line.ls, g.lock.ea)) break;
+    again = std::min(2 * again, most_again);
+    s.compute(cycles(again - again / 5 + s.random(2 * again / 5)));
   }
+  get_descriptor(s, g, mine);
   s.compute(g.w.cost_of("gcell.lock_held"));
-  s.getllar(line.ls, g.lock.ea);
-  const bool is_there = line[1] > 0;
-  if (is_there) --line[1];
-  line[0] = 0;
-  s.putlluc(line.ls, g.lock.ea);
+  --mine.line[1];
+  mine.line[0] = 0;
+  s.putlluc(mine.line.ls, g.lock.ea);
+  return true;
+}
+
+void get_queue(cell::spe& s, state& g, const own& mine) {
+  s.get(mine.line.ls, g.lock.ea, 16, job_tag);
+  s.wait_all(1u << job_tag);
+}
+
+// The same in gcell's first sources (facts), which the measurements of December 2007 lie beside: it
+// looks before it locks, waits for the lock, gets the queue and the job, and puts the queue back
+// before it unlocks.
+bool take_of_2007(cell::spe& s, state& g, const own& mine) {
+  get_queue(s, g, mine);
+  if (mine.line[1] == 0) return false;
+  do {
+    do s.getllar(mine.line.ls, g.lock.ea);
+    while (mine.line[0] != 0);
+    mine.line[0] = 1;
+  } while (!s.putllc(mine.line.ls, g.lock.ea));
+  get_queue(s, g, mine);
+  const bool is_there = mine.line[1] > 0;
+  if (is_there) {
+    get_descriptor(s, g, mine);
+    s.compute(g.w.cost_of("gcell.lock_held"));
+    --mine.line[1];
+    s.put(mine.line.ls, g.lock.ea, 16, job_tag);
+    s.wait_all(1u << job_tag);
+  }
+  mine.line[0] = 0;
+  s.putlluc(mine.line.ls, g.lock.ea);
   return is_there;
 }
 
@@ -61,41 +112,42 @@ void rest(cell::spe& s, state& g, int& idle) {
   idle = std::min(idle + 1, most_idle[g.what.spes - 1]);
 }
 
-// Sends what has ended: the array of ids, then the letter.
-bool tell(cell::spe& s, state& g, unsigned count, bool may_wait,
-          const cell::local<std::uint32_t>& ids) {
-  if (g.what.is_batched) {
-    s.put(ids, g.lines.at(64 * s.index()), 0);
-    s.wait_all(1);
+// Section 5.6: when a letter can be written without waiting, or must be, the array of ids goes to
+// memory, and then the letter. The job's descriptor, with its status, is on its way back by then.
+bool tell(cell::spe& s, state& g, unsigned count, bool may_wait, const own& mine) {
+  if (!may_wait) {
+    s.compute(cycles(static_cast<std::int64_t>(g.w.constant(g.m.file(), "spe.channel"))));
+    if (g.unread[s.index()] > 0) return false;
   }
-  if (may_wait)
-    s.write_interrupt_mailbox(count);
-  else if (!s.try_write_interrupt_mailbox(count))
-    return false;
+  if (g.what.is_batched) s.put(mine.ids, g.lines.at(32 * s.index()), end_tag);
+  s.wait_all(1u << end_tag);
+  ++g.unread[s.index()];
+  s.write_interrupt_mailbox(count);
   g.letters.push_back(s.index());
   return true;
 }
 
 void serve(cell::spe& s, state& g) {
-  const auto line = s.allocate<std::uint32_t>(32);
-  const auto ids = s.allocate<std::uint32_t>(64);
+  const own mine{s.allocate<std::uint32_t>(32), s.allocate<std::uint32_t>(32),
+                 s.allocate<char>(descriptor_bytes)};
   const auto delay = static_cast<std::int64_t>(g.what.delay_us * g.w.number("gcell.delay") * 1e-6 *
                                                g.w.constant(g.m.file(), "clock.rate"));
   int idle = first_idle[g.what.spes - 1];
   unsigned ended = 0;
   while (!g.is_over) {
-    const bool is_there = take(s, g, line);
+    const bool is_there = g.what.is_batched ? take(s, g, mine) : take_of_2007(s, g, mine);
     if (is_there) {
       idle = first_idle[g.what.spes - 1];
       s.progress(g.m.clock().time_of(cycles(delay)));
       s.compute(cycles(delay));
+      s.put(mine.descriptor, g.descriptors.at(s.index() * descriptor_bytes), end_tag);
       ++ended;
     }
     if (ended > 0) {
       // Who sleeps until an event tells first.
       const bool must =
           !g.what.is_batched || ended == ends_of_line || (g.what.waits_for_event && !is_there);
-      if (tell(s, g, ended, must, ids)) ended = 0;
+      if (tell(s, g, ended, must, mine)) ended = 0;
     }
     if (!is_there && !g.is_over) rest(s, g, idle);
   }
@@ -109,6 +161,7 @@ std::vector<unsigned> read_letters(cell::ppe& p, state& g, unsigned spe) {
   const cycles way(static_cast<std::int64_t>(g.w.constant(g.m.file(), "eib.way")));
   do {
     found.push_back(p.read_interrupt_mailbox(spe));
+    --g.unread[spe];
     p.compute(way * 2);
   } while (is_there());
   return found;
@@ -162,7 +215,12 @@ void keep_in_flight(cell::ppe& p, state& g) {
 double us_of_a_job(world& w, const gcell_jobs& what) {
   if (w.is_by_leveret()) return us_of_a_job_by_leveret(w, what);
   cell::machine m(w.file(what.machine), world::options());
-  state g{w, what, m, m.memory<std::uint32_t>(32), m.memory<std::uint32_t>(64 * 32)};
+  state g{w,
+          what,
+          m,
+          m.memory<std::uint32_t>(32),
+          m.memory<std::uint32_t>(32 * 16),
+          m.memory<char>(std::size_t{16} * descriptor_bytes)};
   for (unsigned i = 0; i < what.spes; ++i) m.spe_program(i, [&](cell::spe& s) { serve(s, g); });
   m.ppe_program([&](cell::ppe& p) { keep_in_flight(p, g); }, "client", 1);
   m.ppe_program([&](cell::ppe& p) { handle_events(p, g); }, "events", 0);

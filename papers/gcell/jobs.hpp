@@ -2,11 +2,13 @@
 // mailbox.
 //
 //   1. A client keeps 64 jobs in flight: it waits for any, and submits as many as have ended.
-//   2. An SPE looks at the queue under its lock. An empty one makes it wait for a random time that
-//      doubles each time (published tables of starts and caps by the number of SPEs), or for the
-//      event of a lost reservation.
-//   3. It runs the job, here a delay, and tells its end. First version: a letter for each job, and
-//      it waits for room. Second: ends are collected while the mailbox is full.
+//   2. An SPE takes a job from the queue under its lock, with a copy of the job's descriptor. An
+//      empty queue, or a lock that is taken, makes it wait for a random time that doubles each time
+//      (published tables of starts and caps by the number of SPEs), or for the event of a lost
+//      reservation.
+//   3. It runs the job, here a delay, puts the descriptor back, and tells the end. First version: a
+//      letter for each job, and it waits for room. Second: ends are collected while the mailbox is
+//      full.
 //   4. An event handler, a PPE thread, waits for events, takes all letters that are there, and
 //      wakes the client.
 #ifndef LEVERET_PAPERS_GCELL_JOBS_HPP
