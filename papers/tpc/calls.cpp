@@ -46,6 +46,16 @@ struct calls {
     for (const tpc_step& s : what.steps) most = std::max({most, s.bytes_in, s.bytes_out});
     return most;
   }
+  std::uint32_t data_bytes() const {
+    std::uint32_t most = slot_bytes();
+    for (const tpc_step& s : what.steps) most = std::max(most, s.rows * s.stride);
+    return most;
+  }
+  std::uint32_t most_rows() const {
+    std::uint32_t most = 1;
+    for (const tpc_step& s : what.steps) most = std::max(most, s.rows);
+    return most;
+  }
   std::uint32_t tasks_of(unsigned spe) const {
     return what.tasks / what.spes + (spe < what.tasks % what.spes ? 1 : 0);
   }
@@ -60,6 +70,7 @@ struct worker {
   line flags;
   line end;
   cell::local<char> data;
+  cell::local<cell::list_element> lists;  // two of each slot: in, out
 
   std::uint32_t slot_of(std::uint32_t task) const { return (task - 1) % c.what.queue; }
   bool is_active(std::uint32_t task) const { return flags[slot_of(task) * words_of_line] == task; }
@@ -74,7 +85,24 @@ struct worker {
     return c.step_of((task - 1) * c.what.spes + s.index());
   }
 
+  // Section 5: what is not contiguous is always mapped to elements of DMA lists.
+  void transfer_rows(std::uint32_t task, bool is_get, std::uint32_t bytes) {
+    const tpc_step& step = step_of(task);
+    const std::uint32_t most = c.most_rows();
+    const std::uint32_t first = (2 * slot_of(task) + (is_get ? 0 : 1)) * most;
+    const cell::local<cell::list_element> list{lists.at(first), lists.data + first, step.rows};
+    for (std::uint32_t i = 0; i < step.rows; ++i) {
+      const auto low = static_cast<std::uint32_t>(mine.data + std::uint64_t{i} * step.stride);
+      list[i] = cell::list_element{bytes / step.rows, low};
+    }
+    if (is_get)
+      s.get_list(data_at(task), mine.data, list, slot_of(task));
+    else
+      s.put_list(data_at(task), mine.data, list, slot_of(task));
+  }
+
   void transfer(std::uint32_t task, bool is_get, std::uint32_t bytes) {
+    if (step_of(task).rows > 1) return transfer_rows(task, is_get, bytes);
     for (std::uint32_t done = 0; done < bytes; done += cell::largest_transfer) {
       const auto part = std::min<std::uint32_t>(bytes - done, cell::largest_transfer);
       const unsigned tag = slot_of(task);
@@ -179,6 +207,7 @@ void wait_for_all(cell::ppe& p, calls& c, std::uint32_t index) {
 void submit_all(cell::ppe& p, calls& c) {
   for (std::uint32_t i = 0; i < c.what.tasks; ++i) {
     if (c.is_first_of_step(i)) wait_for_all(p, c, i);
+    if (i == 0 || c.is_first_of_step(i)) p.compute(cycles(c.step_of(i).serial));
     const unsigned spe = i % c.what.spes;
     const std::uint32_t task = i / c.what.spes + 1;
     const bool is_known_free = c.what.waits_for_each || task <= c.what.queue;
@@ -194,7 +223,7 @@ void prepare(calls& c, unsigned spe) {
   const std::size_t words = c.what.queue * words_of_line;
   s.ends = c.m.memory<std::uint32_t>(words);
   s.descriptors = c.m.memory<std::uint32_t>(words);
-  s.data = c.m.memory<char>(c.slot_bytes()).ea;
+  s.data = c.m.memory<char>(c.data_bytes()).ea;
   s.sent.assign(c.what.queue, 0);
   const auto kernel = static_cast<std::uint32_t>(c.w.constant(c.m.file(), "spe.kernel")) << 10;
   s.flags = (kernel + flags_align - 1) / flags_align * flags_align;
@@ -223,7 +252,8 @@ tpc_outcome run_tpc(world& w, const tpc_calls& what) {
                 c.sides[i],
                 flags,
                 s.allocate<std::uint32_t>(what.queue * words_of_line),
-                s.allocate<char>(what.queue * c.slot_bytes())};
+                s.allocate<char>(what.queue * c.slot_bytes()),
+                s.allocate<cell::list_element>(2 * what.queue * c.most_rows())};
       me.run(c.tasks_of(i));
     });
   m.ppe_program([&](cell::ppe& p) { submit_all(p, c); });

@@ -4,7 +4,7 @@
 //   1. The PPE takes the next SPE in turn whose slot is free, and stores the descriptor there over
 //      MMIO, or has the SPE's MFC fetch it.
 //   2. The SPE sees the descriptor, builds the list of its arguments and gets them; before it runs
-//      one task it fetches for the next.
+//      one task it fetches for the next. Arguments with a stride are lists of the MFC's.
 //   3. It runs the task, puts results back, and writes the completion, by putqlluc or a plain put.
 //   4. The PPE sees the completion when it needs the slot, or waits for all.
 #ifndef LEVERET_PAPERS_TPC_CALLS_HPP
@@ -21,6 +21,10 @@ struct tpc_step {
   std::uint32_t bytes_in = 0;
   std::uint32_t bytes_out = 0;
   std::int64_t work = 0;
+  std::int64_t serial = 0;  // cycles of the PPE's own work before the step
+  // Of arguments with a stride: as many rows each way, which begin that many bytes apart.
+  std::uint32_t rows = 1;
+  std::uint32_t stride = 0;
 };
 
 struct tpc_calls {

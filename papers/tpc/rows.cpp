@@ -50,12 +50,13 @@ double order_of_ways(world& w) {
   return mmio_atomic < mmio_dma && mmio_dma < dma_atomic && dma_atomic < dma_dma ? 1 : 0;
 }
 
+// Section 4.2: a single argument of varying size, of no bytes as well.
 tpc_outcome flow(world& w, unsigned spes, unsigned queue, std::uint32_t bytes) {
   tpc_calls c;
   c.spes = spes;
   c.queue = queue;
   c.tasks = 100 * spes;
-  c.arguments = bytes > 0 ? 1 : 0;
+  c.arguments = 1;
   c.bytes_in = bytes;
   c.is_generic = true;
   return run_tpc(w, c);
@@ -120,10 +121,22 @@ double transpose_gain(world& w) {
   return transpose_rate(w, 6) / transpose_rate(w, 1);
 }
 
-// LU of a 4096 x 4096 matrix by blocks, eight of its outer steps: perimeter, then inner. As long as
-// all of them would take.
+// Section 3: three functions of LU became tasks, the perimeter's bdiv() and bmodd() and the inner
+// bmod(), with the master waiting between the phases. The fourth, which factors the diagonal block
+// before the perimeter, did not: the master's, of lines that an SPE has put, and at the most that
+// its scalar unit does.
+std::int64_t of_diagonal(world& w, unsigned block) {
+  const double lines = double(block) * block * 4 / cell::line_bytes;
+  const double flops = 2.0 / 3 * block * block * block;
+  return std::llround(lines * w.constant(w.file("cell-ps3"), "ppe.missed_load") +
+                      flops / w.number("tpc.master_rate"));
+}
+
+// LU of a 4096 x 4096 matrix by blocks, eight of its outer steps: diagonal, perimeter, then inner.
+// As long as all of them would take.
 double lu_seconds(world& w, unsigned spes, unsigned block) {
   constexpr unsigned steps = 8;
+  const std::int64_t diagonal = of_diagonal(w, block);
   const unsigned rows = 4096 / block;
   const std::uint32_t bytes = block * block * 4;
   const double flops = 2.0 * block * block * block;
@@ -133,7 +146,7 @@ double lu_seconds(world& w, unsigned spes, unsigned block) {
   c.queue = 4;  // section 4.2: up to four are enough; section 4.3 has two for H.264 alone
   for (unsigned k = 0; k + 1 < rows; k += rows / steps) {
     const std::uint32_t left = rows - k - 1;
-    c.steps.push_back({2 * left, 2, 2 * bytes, bytes, inner / 2});
+    c.steps.push_back({2 * left, 2, 2 * bytes, bytes, inner / 2, diagonal});
     c.steps.push_back({left * left, 3, 3 * bytes, bytes, inner});
   }
   return run_tpc(w, c).seconds * rows / steps;
@@ -164,12 +177,22 @@ double saxpy_spes(world& w) {
   return 6;
 }
 
-// The six-step FFT of rows x rows complex elements: transposes by blocks of 8 KB around two phases
-// of transforms, a task for each row; the second phase's tasks have the twiddle factors as well.
-tpc_step transforms(world& w, unsigned rows) {
-  const double levels = std::log2(double(rows));
-  const double work = (5.0 * levels + 6) * rows * w.number("tpc.fft");
-  return {rows, 1, rows * 8, rows * 8, static_cast<std::int64_t>(work)};
+// The six-step FFT of rows x rows complex elements: three transposes around two phases of
+// transforms, a task for each row. Section 3: steps two and three are one call. Step three
+// multiplies by the twiddle factors, which are as many as the row and an argument; step five has
+// none.
+tpc_step transforms(world& w, unsigned rows, bool has_twiddles) {
+  const double each = 5.0 * std::log2(double(rows)) + (has_twiddles ? 6 : 0);
+  const auto work = static_cast<std::int64_t>(each * rows * w.number("tpc.fft"));
+  const std::uint32_t row = rows * 8;
+  return has_twiddles ? tpc_step{rows, 2, 2 * row, row, work} : tpc_step{rows, 1, row, row, work};
+}
+
+// A transpose by blocks of 32 x 32, 8 KB, each through a local store. Their rows are apart.
+tpc_step transpose(unsigned rows) {
+  constexpr unsigned side = 32;
+  constexpr std::uint32_t bytes = side * side * 8;
+  return {rows / side * (rows / side), 2, bytes, bytes, 0, 0, side, rows * 8};
 }
 
 tpc_outcome fft(world& w, unsigned spes, const std::vector<tpc_step>& steps) {
@@ -182,8 +205,9 @@ tpc_outcome fft(world& w, unsigned spes, const std::vector<tpc_step>& steps) {
 
 double seconds_of_64k(world& w, unsigned spes) {
   constexpr unsigned rows = 256;
-  const tpc_step turn{rows * rows / 1024, 2, 8192, 8192, 0};
-  const std::vector<tpc_step> steps{turn, transforms(w, rows), turn, transforms(w, rows), turn};
+  const tpc_step turn = transpose(rows);
+  const std::vector<tpc_step> steps{turn, transforms(w, rows, true), turn,
+                                    transforms(w, rows, false), turn};
   return fft(w, spes, steps).seconds;
 }
 double fft_of_64k(world& w) {
@@ -198,7 +222,7 @@ double fft_of_4m(world&) {
 // Leveret counts no waits for copies: by how much longer the tasks take than without arguments.
 template <unsigned Rows>
 double waiting_of_fft(world& w) {
-  const tpc_step step = transforms(w, Rows);
+  const tpc_step step = transforms(w, Rows, true);
   const tpc_outcome all = fft(w, 6, {step});
   if (!w.is_by_leveret()) return 100 * all.waiting_share;
   tpc_step bare = step;
@@ -368,7 +392,7 @@ std::vector<line_of_points> parts_by_arguments(world& w) {
 
 std::vector<line_of_points> fft_by_spes(world& w) {
   std::vector<line_of_points> lines{{"transforms", {}}, {"transposes", {}}};
-  const std::vector<tpc_step> steps{transforms(w, 2048)};
+  const std::vector<tpc_step> steps{transforms(w, 2048, true)};
   for (unsigned spes = 1; spes <= 6; ++spes) {
     lines[0].points.push_back(
         {double(spes), fft(w, 1, steps).seconds / fft(w, spes, steps).seconds});
