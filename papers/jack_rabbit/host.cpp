@@ -104,21 +104,35 @@ void post(cell::ppe& p, rabbit_run& r, std::uint32_t number) {
   p.progress();
 }
 
-// BeginSubmit: the workers may leave their gate.
-void begin_submit(cell::ppe& p, rabbit_run& r, std::uint32_t batch) {
-  p.store<std::uint32_t>(r.q.completion.ea, 0);
-  p.store<std::uint32_t>(r.q.jobs.at(1), 0);
-  p.store<std::uint32_t>(r.q.gate.at(1), 0);
-  p.store<std::uint32_t>(r.q.gate.ea, 2 * batch);
+// A change of a gate's two words, under its lock.
+void set_gate(cell::ppe& p, const line& lock, const line& gate, std::uint32_t is,
+              std::uint32_t entered) {
+  acquire(p, lock);
+  p.store<std::uint32_t>(gate.ea, is);
+  p.store<std::uint32_t>(gate.at(1), entered);
+  release(p, lock);
 }
 
-// EndSubmit, then the barrier. When all jobs have ended before, no worker closes the gate.
+// BeginSubmit: the workers may leave their gate.
+void begin_submit(cell::ppe& p, rabbit_run& r, std::uint32_t batch) {
+  set_gate(p, r.q.completion_lock, r.q.completion, 0, 0);
+  p.store<std::uint32_t>(r.q.jobs.at(1), 0);
+  set_gate(p, r.q.gate_lock, r.q.gate, 2 * batch, 0);
+}
+
+// EndSubmit, then the barrier: the PPE enters its gate and waits. When all jobs have ended before,
+// no worker closes the other gate.
 void end_submit(cell::ppe& p, rabbit_run& r) {
   p.store<std::uint32_t>(r.q.jobs.at(1), 1);
-  while (p.load<std::uint32_t>(r.q.jobs.ea) == 0) {
-    const std::uint32_t gate = p.load_reserved(r.q.gate.ea);
-    if (gate % 2 == 1 || p.store_conditional(r.q.gate.ea, gate + 1)) break;
+  if (p.load<std::uint32_t>(r.q.jobs.ea) == 0) {
+    acquire(p, r.q.gate_lock);
+    const auto gate = p.load<std::uint32_t>(r.q.gate.ea);
+    if (gate % 2 == 0) p.store<std::uint32_t>(r.q.gate.ea, gate + 1);
+    release(p, r.q.gate_lock);
   }
+  acquire(p, r.q.completion_lock);
+  p.store<std::uint32_t>(r.q.completion.at(1), 1);
+  release(p, r.q.completion_lock);
   (void)p.spin(r.q.completion.ea, 0);
 }
 

@@ -19,7 +19,9 @@ line free_lock(cell::machine& m) {
 void prepare(rabbit_run& r) {
   rabbit_queues& q = r.q;
   for (auto* buffer : {&q.prefilter, &q.rob, &q.ready}) *buffer = r.m.memory<rabbit_buffer>(1);
-  for (auto* lock : {&q.prefilter_lock, &q.rob_lock, &q.fetch_lock}) *lock = free_lock(r.m);
+  for (auto* lock :
+       {&q.prefilter_lock, &q.rob_lock, &q.fetch_lock, &q.gate_lock, &q.completion_lock})
+    *lock = free_lock(r.m);
   for (auto* words : {&q.jobs, &q.gate, &q.completion}) *words = r.m.memory<std::uint32_t>(32);
   q.objects = r.m.memory<char>(std::size_t{object_count} * object_bytes);
   q.arguments = r.m.memory<char>(argument_bytes);

@@ -10,7 +10,8 @@
 //   4. The worker gets the task's object, its program when that is another than the last one's,
 //      its arguments and its data; with double buffering the next task's meanwhile. It puts what
 //      the task has written, and counts down. The worker that comes to 0, when the caller has
-//      ended, closes the gate of the workers; the last to enter it opens the gate of the PPE.
+//      ended, closes the gate of the workers; the last to enter it opens the gate of the PPE. Gates
+//      are built on top of the spin lock (section 4.4), which every change of one takes.
 #ifndef LEVERET_PAPERS_JACK_RABBIT_POOL_HPP
 #define LEVERET_PAPERS_JACK_RABBIT_POOL_HPP
 

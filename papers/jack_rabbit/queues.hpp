@@ -48,7 +48,9 @@ struct rabbit_queues {
   line fetch_lock;
   line jobs;        // [0]: not completed yet; [1]: the caller has ended
   line gate;        // [0]: even while it is open, `over` at the end; [1]: workers that entered
-  line completion;  // 1: open
+  line completion;  // [0]: 1 while it is open; [1]: who entered
+  line gate_lock;
+  line completion_lock;
   cell::array<char> objects;
   cell::array<char> arguments;
   cell::array<char> program;

@@ -25,7 +25,8 @@ struct worker {
   cell::spe& s;
   rabbit_run& r;
   std::uint32_t inbox_most = 0;
-  cell::local<std::uint32_t> words{};  // of a line: a lock, the counter, a gate
+  cell::local<std::uint32_t> words{};  // of a line: a lock, the counter
+  cell::local<std::uint32_t> gate{};   // a gate's words
   cell::local<rabbit_buffer> ready{};
   cell::local<rabbit_buffer> rob{};
   cell::local<char> program{};
@@ -46,10 +47,10 @@ struct worker {
 
   // A lap is never quite as long as the one before: laps of equal length would keep step with each
   // other, and one worker would find a lock taken for ever. The paper names no back-off.
-  void look_again(cell::ea_t at, std::uint32_t bytes) {
+  void look_again(cell::ls_t to, cell::ea_t at, std::uint32_t bytes) {
     const auto most = static_cast<std::uint32_t>(r.w.number("jack_rabbit.lap"));
     s.compute(cycles(s.random(most)));
-    dma_get(words.ls, at, bytes);
+    dma_get(to, at, bytes);
   }
 
   void acquire(cell::ea_t lock) {
@@ -59,7 +60,7 @@ struct worker {
         words[0] = 0;
         if (s.putllc(words.ls, lock)) return;
       } else {
-        while (words[0] == 0) look_again(lock, 8);
+        while (words[0] == 0) look_again(words.ls, lock, 8);
       }
     }
   }
@@ -169,12 +170,25 @@ struct worker {
     ++turn;
   }
 
+  // Section 4.4: a gate is built on top of the spin lock. Its words are got and put under it.
+  void change_gate(const line& lock, const line& which, const std::function<void()>& change) {
+    acquire(lock.ea);
+    dma_get(gate.ls, which.ea, 16);
+    change();
+    dma_put(gate.ls, which.ea, 16);
+    release(lock.ea);
+  }
   void close_gate() {
-    do {
-      s.getllar(words.ls, r.q.gate.ea);
-      if (words[0] % 2 == 1) return;
-      ++words[0];
-    } while (!s.putllc(words.ls, r.q.gate.ea));
+    change_gate(r.q.gate_lock, r.q.gate, [&] { gate[0] |= 1; });
+  }
+  // How many workers have entered, with this one.
+  std::uint32_t enter_gate() {
+    std::uint32_t entered = 0;
+    change_gate(r.q.gate_lock, r.q.gate, [&] { entered = ++gate[1]; });
+    return entered;
+  }
+  void open_completion() {
+    change_gate(r.q.completion_lock, r.q.completion, [&] { gate[0] = 1; });
   }
 
   void count_down() {
@@ -190,23 +204,15 @@ struct worker {
   // False at the end of all batches.
   bool pass_gate() {
     s.doing("the gate");
-    dma_get(words.ls, r.q.gate.ea, 16);
-    const std::uint32_t seen = words[0];
+    dma_get(gate.ls, r.q.gate.ea, 16);
+    const std::uint32_t seen = gate[0];
     if (seen == over) return false;
     if (seen % 2 == 0) return true;
     for (const place& p : places) s.wait_all(p.tags());  // what double buffering has not waited for
-    std::uint32_t entered = 0;
-    do {
-      s.getllar(words.ls, r.q.gate.ea);
-      entered = ++words[1];
-    } while (!s.putllc(words.ls, r.q.gate.ea));
-    if (entered == r.what.spes) {
-      words[0] = 1;
-      s.putlluc(words.ls, r.q.completion.ea);
-    }
-    do look_again(r.q.gate.ea, 16);
-    while (words[0] == seen);
-    return words[0] != over;
+    if (enter_gate() == r.what.spes) open_completion();
+    do look_again(gate.ls, r.q.gate.ea, 16);
+    while (gate[0] == seen);
+    return gate[0] != over;
   }
 
   void run() {
@@ -230,6 +236,7 @@ void work(cell::spe& s, rabbit_run& r) {
   worker me{s, r};
   me.inbox_most = static_cast<std::uint32_t>(r.w.number("jack_rabbit.inbox"));
   me.words = s.allocate<std::uint32_t>(32);
+  me.gate = s.allocate<std::uint32_t>(32);
   me.ready = s.allocate<rabbit_buffer>(1);
   me.rob = s.allocate<rabbit_buffer>(1);
   me.program = s.allocate<char>(r.q.program.size);
