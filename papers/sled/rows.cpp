@@ -52,8 +52,9 @@ double by_sled(world& w) {
 double by_sled_in_kernel(world& w) {
   return idle_of(w, waiting::sled_in_kernel);
 }
+// Section 4.1: of empty tasks.
 double by_interrupt(world& w) {
-  return idle_of(w, waiting::interrupt);
+  return idle_us(w, {waiting::interrupt, 0});
 }
 
 double yield_to_price(world& w) {

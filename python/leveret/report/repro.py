@@ -31,7 +31,9 @@ _NOTES = {
     "its tasks again and reads bodies line by line, that SLED's processes start together, "
     "that its crossover is where it is ahead from then on, that Jack Rabbit's workers load two "
     "tasks at a time, that its dicer goes through what cannot be diced and asks each task, that "
-    "gcell's handler takes all letters that are there, and over which blocks and work T4.10 goes. "
+    "gcell's handler takes all letters that are there, over which blocks and work T4.10 goes, "
+    "that gcell's SPEs get a job's descriptor, that LU's master factors the diagonal blocks, which "
+    "phase of the FFT has twiddle factors, and that Jack Rabbit's gates are built on its lock. "
     "Forty-five of the rows are one table of Jack Rabbit, of which three other cells chose three "
     "constants, fifteen another, and thirteen are one table of gcell. What is out of its band "
     "stays out.",
