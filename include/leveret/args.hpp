@@ -297,13 +297,26 @@ struct memory_parameter {
   static constexpr kind what = What;
   template <no_temporary_owner Source>
   static argument pack(Source&& source) noexcept {
-    auto m = detail::as_memory(source);
-    using element = std::remove_pointer_t<decltype(m.data)>;
-    static_assert(std::is_same_v<std::remove_const_t<element>, T>,
-                  "the caller's elements have another type than the procedure's");
-    static_assert(What == kind::in || !std::is_const_v<element>,
-                  "an output argument needs memory that is not const");
-    return memory_argument(What, m);
+    constexpr bool is_memory = requires { detail::as_memory(source); };
+    static_assert(is_memory,
+                  "memory is passed as an array, as an object with data() and size(), or as "
+                  "lev::view(pointer, count): one element is lev::view(&element, 1)");
+    if constexpr (is_memory) {
+      auto m = detail::as_memory(source);
+      using element = std::remove_pointer_t<decltype(m.data)>;
+      static_assert(std::is_same_v<std::remove_const_t<element>, T>,
+                    "the caller's elements have another type than the procedure's");
+      static_assert(What == kind::in || !std::is_const_v<element>,
+                    "an output argument needs memory that is not const");
+      return memory_argument(What, m);
+    }
+  }
+  template <class Source>
+    requires(!no_temporary_owner<Source>)
+  static argument pack(Source&&) noexcept {
+    static_assert(no_temporary_owner<Source>,
+                  "the elements of a temporary are gone when the task runs: give it a name");
+    return {};
   }
   static View unpack(const argument& a) noexcept {
     return View(reinterpret_cast<T*>(a.address), a.row_bytes / sizeof(T), a.rows,

@@ -159,6 +159,20 @@ template <auto Function, class... Parameters>
 procedure_id register_function(const char* name, void (*function)(Parameters...)) {
   return id_of<Function> = register_or_throw(detail::describe(name, function));
 }
+// What is no procedure is refused with what to do.
+template <class Result>
+constexpr void expect_no_result() noexcept {
+  static_assert(std::is_void_v<Result>,
+                "a procedure returns nothing: its result is a parameter, lev::result<T>");
+}
+template <auto Function, class Result, class... Parameters>
+  requires(!std::is_void_v<Result>)
+procedure_id register_function(const char*, Result (*)(Parameters...)) {
+  detail::expect_no_result<Result>();
+  return 0;
+}
+template <class Lambda>
+concept is_plain = requires(const Lambda& lambda) { +lambda; };
 
 }  // namespace detail
 
@@ -174,11 +188,25 @@ procedure<void(Parameters...)> define(const char* name, void (*function)(Paramet
   return {detail::register_or_throw(info)};
 }
 
+template <class Result, class... Parameters>
+  requires(!std::is_void_v<Result>)
+procedure<void(Parameters...)> define(const char*, Result (*)(Parameters...),
+                                      dice_hook = nullptr, cost_hook = nullptr) {
+  detail::expect_no_result<Result>();
+  return {};
+}
 // Whatever the lambda says of itself (noexcept, mutable): it becomes a plain function.
 template <class Lambda, class Pointer = decltype(+std::declval<const Lambda&>())>
   requires std::is_class_v<Lambda>
 auto define(const char* name, Lambda lambda, dice_hook dice = nullptr, cost_hook cost = nullptr) {
   return lev::define(name, static_cast<Pointer>(lambda), dice, cost);
+}
+template <class Lambda>
+  requires(std::is_class_v<Lambda> && !detail::is_plain<Lambda>)
+void define(const char*, const Lambda&, dice_hook = nullptr, cost_hook = nullptr) {
+  static_assert(detail::is_plain<Lambda>,
+                "a procedure is a function, or a lambda that captures nothing and whose parameters "
+                "have types: what it needs is passed as arguments");
 }
 
 }  // namespace lev

@@ -67,6 +67,11 @@ template <class First, class... Rest>
 constexpr bool starts_with_options<First, Rest...> =
     std::is_same_v<std::remove_cvref_t<First>, options>;
 
+template <class T>
+constexpr bool is_callable =
+    std::is_function_v<std::remove_pointer_t<std::remove_cvref_t<T>>> ||
+    requires { &std::remove_cvref_t<T>::operator(); };
+
 template <class... Parameters>
 procedure<void(Parameters...)> procedure_with(procedure_id id, void (*)(Parameters...)) noexcept {
   return {id};
@@ -116,6 +121,15 @@ class runtime {
   template <auto Function, class... Arguments>
   ticket submit(const options& o, Arguments&&... arguments) {
     return submit(o, detail::procedure_of<Function>(), static_cast<Arguments&&>(arguments)...);
+  }
+  // A function or a lambda is no procedure yet: refused with what to do.
+  template <class Callable, class... Arguments>
+    requires(detail::is_callable<Callable>)
+  ticket submit(Callable&&, Arguments&&...) {
+    static_assert(!detail::is_callable<Callable>,
+                  "submit() takes a procedure: what lev::define() returned, or submit<function>() "
+                  "after LEV_PROCEDURE(function); a lambda with captures runs in parallel_for()");
+    return {};
   }
   // The same for a descriptor; `o` may be null.
   ticket submit(const descriptor& d, const options* o = nullptr) {
@@ -229,6 +243,8 @@ class runtime {
   // Machines that share this address space only (threads, sim).
   template <class Body>
   void parallel_for(range r, Body&& piece_body, std::uint32_t grain = 0) {
+    static_assert(std::is_invocable_v<Body&, range>,
+                  "the body of parallel_for() takes a lev::range, and loops over it itself");
     auto call = [](void* context, range piece) {
       detail::callable_at<std::remove_reference_t<Body>>(context)(piece);
     };
