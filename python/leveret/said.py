@@ -41,4 +41,7 @@ def name_of(function: object) -> str:
     except BaseException as error:
         raise_signals(error)
         return ""
-    return name if type(name) is str else ""
+    if type(name) is not str:
+        return ""
+    # To Python a function of pybind11 is a method of an object that its user has never seen.
+    return name.rpartition(".")[2] if name.startswith("pybind11_detail_function_") else name

@@ -331,6 +331,28 @@ def test_what_cannot_be_pickled_is_told_apart(pool: ProcessExecutor) -> None:
         list(pool.map(take, range(4), chunksize=2))
 
 
+class Bound:
+    """As objects of pybind11 are: their refusal to be pickled is a RuntimeError."""
+
+    def __repr__(self) -> str:
+        return "bound"
+
+    def __reduce__(self) -> Any:
+        raise RuntimeError("<bound> is not pickleable.")
+
+    def use(self) -> None: ...
+
+
+def test_objects_and_functions_of_pybind11(pool: ProcessExecutor) -> None:
+    with pytest.raises(RuntimeError, match=r"^abs\(bound\): <bound> is not pickleable"):
+        pool.submit(abs, Bound()).result(30)
+    with pytest.raises(RuntimeError, match=r"^Bound.use\(\): <bound> is not pickleable"):
+        pool.submit(Bound().use).result(30)
+    Bound.use.__qualname__ = "pybind11_detail_function_record_v1_abi_1.use"
+    with pytest.raises(RuntimeError, match=r"^use\(\): <bound> is not pickleable"):
+        pool.submit(Bound().use).result(30)
+
+
 class Disguised:
     """As proxies of web frameworks are: of another class than it says."""
 

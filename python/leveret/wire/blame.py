@@ -16,7 +16,7 @@ def is_pickles(error: BaseException) -> bool:
     text = error.args[0] if len(error.args) == 1 else None
     if not isinstance(text, str):
         return False
-    is_plain = type(error) in (TypeError, AttributeError)
+    is_plain = type(error) in (TypeError, AttributeError, RuntimeError)  # the last is pybind11's
     return type(error) is pickle.PicklingError or (is_plain and "pickle" in text)
 
 
