@@ -67,7 +67,7 @@ def test_a_call_has_its_own_time(pool: ProcessExecutor) -> None:
     ]
     error = futures_[0].exception(60)
     assert isinstance(error, leveret.Overran) and isinstance(error, TimeoutError)
-    assert "hang() ran longer than its timeout" in str(error)
+    assert "hang() ran longer than its timeout of 3 s, and" in str(error)
     assert [each.result(60) for each in futures_[1:]] == [32, 64]
 
 

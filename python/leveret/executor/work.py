@@ -103,6 +103,11 @@ class Work:
     def size(self) -> int:
         return len(self.request) + sum(map(len, self.buffers))
 
+    def seconds_max(self) -> float:
+        """Its time limit, as its worker is told of it."""
+        ns_max: int = REQUEST.unpack_from(self.request)[5]
+        return ns_max / 1e9
+
     def name(self) -> str:
         """The call as messages name it."""
         if self.asked.name is not None:
