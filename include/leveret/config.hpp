@@ -114,7 +114,7 @@ struct config {
   // opens.
   const char* sim_machine = nullptr;
 
-  processes_config processes;
+  processes_config processes{};
 };
 
 // machine_name() returns the i-th machine built into this library, or null when there is none;
