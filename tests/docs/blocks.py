@@ -26,7 +26,7 @@ PRELUDE = """\
 """
 NAMES = """\
 inline void fragment([[maybe_unused]] lev::runtime& runtime,
-    [[maybe_unused]] lev::procedure<void(float, lev::in<float>, lev::inout<float>)> saxpy,
+    [[maybe_unused]] lev::procedure<void(float, lev::in<float>, lev::inout<float>)> saxpy_procedure,
     [[maybe_unused]] lev::procedure<void()> nothing,
     [[maybe_unused]] std::vector<float>& x, [[maybe_unused]] std::vector<float>& y) {
 """

@@ -14,7 +14,7 @@ See [there](there.md#part) and `[not](a-link.md)`.
 
 ```cpp
 // fragment
-runtime.submit(saxpy, 2.0f, x, y).wait();
+runtime.submit(saxpy_procedure, 2.0f, x, y).wait();
 ```
 
 1. A list:
@@ -104,7 +104,7 @@ class Compiling(unittest.TestCase):
         self.assertEqual(self.check("int twice(int x) { return 2 * x; }\n", "c"), "")
 
     def test_a_call_that_does_not_compile(self):
-        wrong = self.check("// fragment\nruntime.submit(saxpy, 2.0f, x).wait();\n")
+        wrong = self.check("// fragment\nruntime.submit(saxpy_procedure, 2.0f, x).wait();\n")
         self.assertIn("page.md:2", wrong)
 
     def test_a_block_that_does_not_say_what_it_is(self):
