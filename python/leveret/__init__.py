@@ -7,7 +7,8 @@
         ticket = runtime.submit(leveret.builtin("axpy"), 2.0, x, y)
         ticket.wait()
 
-A task runs native code: see leveret.load(), leveret.procedure() and leveret.builtin().
+A task runs native code: see leveret.load(), leveret.procedure() and leveret.builtin(). Python
+functions that may crash, hang or take all memory are called by a leveret.ProcessExecutor.
 """
 
 import sys
