@@ -190,8 +190,8 @@ procedure<void(Parameters...)> define(const char* name, void (*function)(Paramet
 
 template <class Result, class... Parameters>
   requires(!std::is_void_v<Result>)
-procedure<void(Parameters...)> define(const char*, Result (*)(Parameters...),
-                                      dice_hook = nullptr, cost_hook = nullptr) {
+procedure<void(Parameters...)> define(const char*, Result (*)(Parameters...), dice_hook = nullptr,
+                                      cost_hook = nullptr) {
   detail::expect_no_result<Result>();
   return {};
 }

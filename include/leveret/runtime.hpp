@@ -68,9 +68,8 @@ constexpr bool starts_with_options<First, Rest...> =
     std::is_same_v<std::remove_cvref_t<First>, options>;
 
 template <class T>
-constexpr bool is_callable =
-    std::is_function_v<std::remove_pointer_t<std::remove_cvref_t<T>>> ||
-    requires { &std::remove_cvref_t<T>::operator(); };
+constexpr bool is_callable = std::is_function_v<std::remove_pointer_t<std::remove_cvref_t<T>>> ||
+                             requires { &std::remove_cvref_t<T>::operator(); };
 
 template <class... Parameters>
 procedure<void(Parameters...)> procedure_with(procedure_id id, void (*)(Parameters...)) noexcept {
@@ -122,6 +121,10 @@ class runtime {
   ticket submit(const options& o, Arguments&&... arguments) {
     return submit(o, detail::procedure_of<Function>(), static_cast<Arguments&&>(arguments)...);
   }
+  // The same for a descriptor; `o` may be null.
+  ticket submit(const descriptor& d, const options* o = nullptr) {
+    return {state_, detail::submit(state_, detail::draft_of(d), o, false)};
+  }
   // A function or a lambda is no procedure yet: refused with what to do.
   template <class Callable, class... Arguments>
     requires(detail::is_callable<Callable>)
@@ -131,9 +134,10 @@ class runtime {
                   "after LEV_PROCEDURE(function); a lambda with captures runs in parallel_for()");
     return {};
   }
-  // The same for a descriptor; `o` may be null.
-  ticket submit(const descriptor& d, const options* o = nullptr) {
-    return {state_, detail::submit(state_, detail::draft_of(d), o, false)};
+  template <class Callable, class... Arguments>
+    requires(detail::is_callable<Callable>)
+  ticket submit(const options&, Callable&& callable, Arguments&&...) {
+    return submit(static_cast<Callable&&>(callable));
   }
   // submit() without exceptions: on a refusal it returns an empty ticket, and `why` has the reason.
   ticket try_submit(const descriptor& d, const options* o, refusal* why) noexcept {
@@ -243,7 +247,7 @@ class runtime {
   // Machines that share this address space only (threads, sim).
   template <class Body>
   void parallel_for(range r, Body&& piece_body, std::uint32_t grain = 0) {
-    static_assert(std::is_invocable_v<Body&, range>,
+    static_assert(std::is_invocable_v<Body&, range&>,
                   "the body of parallel_for() takes a lev::range, and loops over it itself");
     auto call = [](void* context, range piece) {
       detail::callable_at<std::remove_reference_t<Body>>(context)(piece);
@@ -253,15 +257,19 @@ class runtime {
 
   // parallel_reduce() is a parallel_for() whose pieces have values: piece_body(piece, identity)
   // returns that of a piece, and combine(left, right) puts two neighbours together. The result is
-  // as if the body had been given the whole range if combine() is associative; it need not be
-  // commutative. Where the pieces begin differs from run to run, and with it the last digits of a
-  // sum of floating-point numbers. Several threads call the body at once; combine() is called by
-  // this one alone, when all pieces are done. An empty range gives `identity`. Rethrows what a
-  // piece throws, what copying a T throws, and std::bad_alloc: a piece allocates its value.
+  // as if the body had been given the whole range if combine() is associative, which need not be
+  // commutative, and combine(identity, x) is x: each piece begins with the identity. Where the
+  // pieces begin differs from run to run, and with it the last digits of a sum of floating-point
+  // numbers. Several threads call the body at once; combine() is called by this one alone, when all
+  // pieces are done. An empty range gives `identity`. Rethrows what a piece throws, what copying a
+  // T throws, and std::bad_alloc: a piece allocates its value.
   template <class T, class Body, class Combine>
   T parallel_reduce(range r, T identity, Body&& piece_body, Combine&& combine,
                     std::uint32_t grain = 0) {
-    static_assert(std::is_same_v<std::decay_t<decltype(piece_body(r, T(identity)))>, T>,
+    static_assert(std::is_invocable_v<Body&, range&, T>,
+                  "the body of parallel_reduce() takes a lev::range and the value to go on from, "
+                  "and returns what has become of that");
+    static_assert(std::is_same_v<std::decay_t<std::invoke_result_t<Body&, range&, T>>, T>,
                   "parallel_reduce: the body returns another type than that of the identity, which "
                   "is the result's; write 0.0 for a sum of doubles");
     detail::reduced_pieces<T> pieces;

@@ -34,6 +34,9 @@ def said_error(error: BaseException) -> str:
     return f"{name}: {text}" if text else name
 
 
+_OF_PYBIND11 = ("pybind11_detail_function_", "PyCapsule.")  # of version 3; before
+
+
 def name_of(function: object) -> str:
     """The name of a function; empty for an object without one."""
     try:
@@ -44,4 +47,4 @@ def name_of(function: object) -> str:
     if type(name) is not str:
         return ""
     # To Python a function of pybind11 is a method of an object that its user has never seen.
-    return name.rpartition(".")[2] if name.startswith("pybind11_detail_function_") else name
+    return name.rpartition(".")[2] if name.startswith(_OF_PYBIND11) else name

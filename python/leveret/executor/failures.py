@@ -48,7 +48,8 @@ def failure_of(
     elif status == Status.WORKER_DIED:
         text = f"{name} ended its worker process: {how}; retry=False, so it was not run again"
     elif status == Status.OVERRAN:
-        text = f"{name} ran longer than its timeout of {work.seconds_max():g} s, and its worker was "
+        seconds = f"{work.seconds_max():.9f}".rstrip("0").rstrip(".")
+        text = f"{name} ran longer than its timeout of {seconds} s, and its worker was "
         text += "killed"
         if last is not None and last.in_initializer:
             text += " while it ran the initializer, which is part of a process's first call"

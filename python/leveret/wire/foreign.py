@@ -130,7 +130,8 @@ def _place(name: str | None) -> str | None:
     """A path, from wherever the worker is; a name that the loader searches for, as it is."""
     if name is None or "/" not in name:
         return name
-    return os.path.join(os.getcwd(), name)  # noqa: PTH109, PTH118
+    # A folder that is gone matters to relative paths alone.
+    return name if name.startswith("/") else os.path.join(os.getcwd(), name)  # noqa: PTH109, PTH118
 
 
 def _library(kind: Any, name: str | None, use_errno: bool) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import importlib.util
 import struct
@@ -28,12 +27,17 @@ def _seed_torch(digest: bytes) -> None:
 _SEEDERS: dict[str, Callable[[bytes], None]] = {"numpy.random": _seed_numpy, "torch": _seed_torch}
 
 
-def _sha512(text: bytes) -> bytes:
+def _find_sha512() -> Callable[[bytes], Any]:
     """As hashlib's, which would load OpenSSL, too: that takes longer than a short call."""
-    for name in ("_sha512", "_sha2", "hashlib"):  # up to Python 3.11, later, anywhere
-        with contextlib.suppress(ImportError):
-            return bytes(importlib.import_module(name).sha512(text).digest())
-    raise ImportError("hashlib")
+    name = "_sha2" if sys.version_info >= (3, 12) else "_sha512"
+    try:
+        found: Callable[[bytes], Any] = importlib.import_module(name).sha512
+    except ImportError:
+        from hashlib import sha512 as found
+    return found
+
+
+_sha512 = _find_sha512()
 
 
 def seed_all(*origin: object, is_given: bool) -> None:
@@ -44,7 +48,7 @@ def seed_all(*origin: object, is_given: bool) -> None:
     """
     if not is_given and not any(name in sys.modules for name in ("random", *_SEEDERS)):
         return
-    digest = _sha512(repr(origin).encode())
+    digest = _sha512(repr(origin).encode()).digest()
     if is_given or "random" in sys.modules:
         import random
 
