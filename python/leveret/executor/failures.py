@@ -49,8 +49,7 @@ def failure_of(
         text = f"{name} ended its worker process: {how}; retry=False, so it was not run again"
     elif status == Status.OVERRAN:
         seconds = f"{work.seconds_max():.9f}".rstrip("0").rstrip(".")
-        text = f"{name} ran longer than its timeout of {seconds} s, and its worker was "
-        text += "killed"
+        text = f"{name} ran longer than its timeout of {seconds} s, and its worker was killed"
         if last is not None and last.in_initializer:
             text += " while it ran the initializer, which is part of a process's first call"
     else:

@@ -1,4 +1,4 @@
-// A loop's body gets a range, so that what it does once for a piece need not be done for each index.
+// A loop's body gets a range: what it does once for a piece need not be done for each index.
 #include <leveret/leveret.hpp>
 
 void program(lev::runtime& r, float* x) {
