@@ -220,7 +220,11 @@ def parse(signature: Signature) -> Parsed:
         has_arrow = bool(parts) and parts[-1].strip().startswith("->")
         _, arrow, returned = parts.pop().partition("->") if has_arrow else ("", "", "")
     if arrow and returned.strip() not in ("int", "void"):
-        raise ValueError(f"signature: '-> {returned.strip()}' must be '-> int' or '-> void'")
+        raise ValueError(
+            f"signature: '-> {returned.strip()}' must be '-> int' or '-> void': what a function "
+            "returns is a code, 0 if all is well; a number that it computes is a parameter, such "
+            "as 'result f8', for which it gets a pointer"
+        )
     parameters = tuple(_parse_parameter(i, part) for i, part in enumerate(parts))
     _check(parameters)
     lengths = tuple(_length_of(parameters, i) for i in range(len(parameters)))

@@ -98,6 +98,7 @@ def test_nothing_is_a_signature() -> None:
         ("in f8, count(7)", "7 is nothing"),
         ("in f8, rows(1)", "1 is rows"),
         ("f8 -> float", "-> int"),
+        ("in f8 -> f8", "is a parameter, such as 'result f8'"),
         ("f8 -> ", "-> int"),
         (", ".join(["f4"] * 9), "8 floating-point"),
         (", ".join(["i8"] * 15), "14 integers"),
