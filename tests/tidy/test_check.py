@@ -8,6 +8,7 @@ import tempfile
 import threading
 import unittest
 from pathlib import Path
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
@@ -143,6 +144,12 @@ class CheckTest(unittest.TestCase):
         (self.root / "began").read_text()
         while not is_over.is_set():  # the program may begin before its step knows of it
             stop_all()
+
+    def test_a_step_that_takes_too_long_says_how_to_allow_more(self):
+        with mock.patch("check_parts.steps.STEP_SECONDS_MAX", 0.1):
+            good, _, said = self.run_step("sleep 600")
+        self.assertFalse(good)
+        self.assertIn("stopped after 0.1 s; on a slow machine LEVERET_STEP_SECONDS allows", said)
 
     def test_the_time_of_processors_is_summed_up(self):
         self.run_step("i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done")
