@@ -27,7 +27,7 @@ APPLICATIONS = {
     "mandelbrot": ("jack_rabbit", "T3"),
 }
 # Of all constants, when they were frozen. docs/papers/constants.md lists the changes since.
-FROZEN = "34a1d28a1b28103f"
+FROZEN = "e9e9c1c0fe4186df"
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,21 @@ TEST(papers, letters_that_are_there_share_a_wait) {
   EXPECT_NEAR(by("T7.0", 24) - by("T7.0", 12), 1, 0.3);
 }
 
+// An SPE looks at the queue, gets it under the lock, and gets the job's descriptor.
+TEST(papers, a_job_of_gcell_is_got_by_three_transfers) {
+  const double before = simulated("T7.2007 300us 1").value;
+  const double slower = simulate_row("T7.2007 300us 1", {{"dma.read_latency", 998 + 3200}}).value;
+  EXPECT_NEAR(slower - before, 3, 0.2);
+}
+
+// The diagonal block of each outer step is the master's, for whom all SPEs wait.
+TEST(papers, the_diagonal_of_lu_gains_nothing_from_spes) {
+  const auto gain = [](double rate) {
+    return simulate_row("T5.13 64x64", {{"tpc.master_rate", rate}}).value;
+  };
+  EXPECT_LT(gain(0.1), gain(1e6) - 0.3);
+}
+
 TEST(papers, a_changed_constant_changes_what_rests_on_it) {
   const double before = simulated("T5.2").value;
   EXPECT_NEAR(simulate_row("T5.2", {{"eib.way", 480}}).value, before + 200, 25);
