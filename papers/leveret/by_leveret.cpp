@@ -85,6 +85,7 @@ tpc_outcome run_tpc_by_leveret(world& w, const tpc_calls& what) {
     const std::span<char> all(memory);
     pipeline_task t{s.work, all.first(s.bytes_in - both), all.last(both), all.last(s.bytes_out)};
     if (both < s.bytes_out) t.second = {};
+    by.pass(cycles(s.serial));
     for (std::uint32_t i = 0; i < s.tasks; ++i) by.post(t);
     by.finish();
     bytes += double(s.bytes_in + s.bytes_out) * s.tasks;
