@@ -27,7 +27,7 @@ APPLICATIONS = {
     "mandelbrot": ("jack_rabbit", "T3"),
 }
 # Of all constants, when they were frozen. docs/papers/constants.md lists the changes since.
-FROZEN = "e9e9c1c0fe4186df"
+FROZEN = "6d7ced1fe92b613c"
 
 
 @dataclass(frozen=True)
