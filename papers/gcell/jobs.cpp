@@ -22,8 +22,8 @@ constexpr unsigned ends_of_line = 62;
 // Of a job: 16 bytes of its own, status and procedure, eight direct arguments each way of 8 bytes
 // with their kinds, eight arguments in memory of 32 bytes, to lines (gcell's sources, facts).
 constexpr std::uint32_t descriptor_bytes = 640;
-constexpr unsigned job_tag = 0;
-constexpr unsigned end_tag = 1;
+constexpr unsigned queue_tag = 0;
+constexpr unsigned job_tag = 1;  // descriptors and ids: a get stands behind the put before it
 
 struct state {
   world& w;
@@ -76,8 +76,8 @@ bool take(cell::spe& s, state& g, const own& mine) {
 }
 
 void get_queue(cell::spe& s, state& g, const own& mine) {
-  s.get(mine.line.ls, g.lock.ea, 16, job_tag);
-  s.wait_all(1u << job_tag);
+  s.get(mine.line.ls, g.lock.ea, 16, queue_tag);
+  s.wait_all(1u << queue_tag);
 }
 
 // The same in gcell's first sources (facts), which the measurements of December 2007 lie beside: it
@@ -97,8 +97,8 @@ bool take_of_2007(cell::spe& s, state& g, const own& mine) {
     get_descriptor(s, g, mine);
     s.compute(g.w.cost_of("gcell.lock_held"));
     --mine.line[1];
-    s.put(mine.line.ls, g.lock.ea, 16, job_tag);
-    s.wait_all(1u << job_tag);
+    s.put(mine.line.ls, g.lock.ea, 16, queue_tag);
+    s.wait_all(1u << queue_tag);
   }
   mine.line[0] = 0;
   s.putlluc(mine.line.ls, g.lock.ea);
@@ -119,8 +119,8 @@ bool tell(cell::spe& s, state& g, unsigned count, bool may_wait, const own& mine
     s.compute(cycles(static_cast<std::int64_t>(g.w.constant(g.m.file(), "spe.channel"))));
     if (g.unread[s.index()] > 0) return false;
   }
-  if (g.what.is_batched) s.put(mine.ids, g.lines.at(32 * s.index()), end_tag);
-  s.wait_all(1u << end_tag);
+  if (g.what.is_batched) s.put(mine.ids, g.lines.at(32 * s.index()), job_tag);
+  s.wait_all(1u << job_tag);
   ++g.unread[s.index()];
   s.write_interrupt_mailbox(count);
   g.letters.push_back(s.index());
@@ -140,7 +140,7 @@ void serve(cell::spe& s, state& g) {
       idle = first_idle[g.what.spes - 1];
       s.progress(g.m.clock().time_of(cycles(delay)));
       s.compute(cycles(delay));
-      s.put(mine.descriptor, g.descriptors.at(s.index() * descriptor_bytes), end_tag);
+      s.put(mine.descriptor, g.descriptors.at(s.index() * descriptor_bytes), job_tag);
       ++ended;
     }
     if (ended > 0) {
