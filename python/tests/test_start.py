@@ -131,4 +131,4 @@ def test_workers_collect_garbage() -> None:
 def test_digests_are_those_of_hashlib() -> None:
     text = b"what is sent"
     assert stored.digest_of(text) == hashlib.blake2b(text, digest_size=16).digest()
-    assert seeding._sha512(text) == hashlib.sha512(text).digest()
+    assert seeding._sha512(text).digest() == hashlib.sha512(text).digest()
