@@ -11,7 +11,9 @@
 #include <atomic>
 #include <csignal>
 #include <cstring>
+#include <cstdlib>
 #include <new>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <vector>
@@ -213,6 +215,35 @@ TEST_F(charged, a_lane_that_a_task_of_another_host_overwrites_is_given_up) {
 }
 
 // A worker whose body has closed its files cannot be told of other hosts, nor tell its own: those
+// What the workers of a pool have in common says whose task each of them runs.
+const auto overwrite_pool = define("charged.overwrite_pool", [](int value) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("rw-s") == std::string::npos || line.find("leveret-pool") == std::string::npos)
+      continue;
+    char* after = nullptr;
+    const std::uintptr_t begin = std::strtoull(line.c_str(), &after, 16);
+    const std::uintptr_t end = std::strtoull(after + 1, nullptr, 16);
+    std::memset(reinterpret_cast<void*>(begin), value, end - begin);
+  }
+});
+
+TEST_F(charged, a_task_that_overwrites_whose_turn_it_is_keeps_nobody_waiting) {
+  constexpr int values[] = {0, 0x01, 0xff};
+  config c = at_pool(2);
+  c.processes.restarts_max = 2;
+  runtime waits(c);
+  for (int i = 0; i < 12; ++i) {
+    runtime overwrites(at_pool(2));
+    ticket culprit = overwrites.submit(overwrite_pool, values[i % 3]);
+    EXPECT_EQ(culprit.wait_outcome(limit_ns).code, status::ok);
+    std::vector<ticket> tickets;
+    for (int k = 0; k < 8; ++k)
+      tickets.push_back((k % 2 == 0 ? waits : overwrites).submit(nothing));
+    for (ticket& t : tickets) ASSERT_EQ(t.wait_outcome(limit_ns).code, status::ok) << i;
+  }
+}
+
 // that it has not been told of, or that come now, get another.
 class files_of_a_worker : public charged, public testing::WithParamInterface<bool> {};
 INSTANTIATE_TEST_SUITE_P(charged, files_of_a_worker, testing::Bool(), [](const auto& i) {

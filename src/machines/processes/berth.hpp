@@ -75,6 +75,24 @@ struct alignas(berth_bytes) berth {
     // Pairs with doom(). Sequentially consistent: the look at the notes comes after it.
     return serving.compare_exchange_strong(from, to, memory_order_seq_cst);
   }
+  // names() tells whether the berth still has what the worker has written. is_doomed() tells, when
+  // turn() has failed, whether the keeper has claimed the worker, which served `from`: any other
+  // number there is a body's.
+  bool names(std::uint32_t served) const noexcept {
+    return serving.load(memory_order_relaxed) == served;
+  }
+  bool is_doomed(std::uint32_t from) const noexcept {
+    const std::uint32_t now = serving.load(memory_order_relaxed);
+    const std::uint32_t member = now & ~doomed;
+    return (now & doomed) != 0 && member != 0 && member <= members_max &&
+           (from == 0 || member == from);
+  }
+  // restore() writes once more what a body has overwritten: the worker's death is charged to the
+  // member that it served. Pairs with served(), for a keeper that learns of the death later.
+  void restore(std::uint32_t served) noexcept {
+    has_worked.store(1, memory_order_relaxed);
+    serving.store(served, memory_order_seq_cst);
+  }
   bool has_news(std::uint32_t notes_seen) const noexcept {
     // Pairs with announce_note(): a worker that was not found serving the member sees the note.
     return notes.load(memory_order_seq_cst) != notes_seen;

@@ -176,6 +176,7 @@ client& worker_process::await() noexcept {
     // Tasks that the host may have posted since the last look were not begun: they go to the next
     // process.
     if (waited_ns >= idle_ns_max) leave();
+  is_confined = true;
     if (linger_.is_wanted()) spin_ns = smaller(spin_ns, short_spin_ns);
     if (waited_ns < spin_ns) continue;
     if (now == polling) now = linger_.begin(&switches_of_thread) ? lingering : sleeping;
@@ -261,11 +262,18 @@ void worker_process::end_turn() noexcept {
   while (berth_->is_free() && monotonic_ns() < end_ns) sched_yield();
 }
 
-// A worker that fails to turn is doomed: its keeper is about to kill it.
+// A worker that fails to turn is doomed: its keeper is about to kill it. Or a body has overwritten
+// the berth: then nobody could end the worker's tasks, or know whose they are, so it ends itself.
 void worker_process::serve_only(std::uint32_t served) noexcept {
-  if (served == served_) return;
   LEV_DCHECK(berth_ != nullptr && served <= members_max);
-  while (!berth_->turn(served_, served)) pause();
+  if (served == served_ && berth_->names(served)) return;
+  while (!berth_->turn(served_, served)) {
+    if (!berth_->is_doomed(served_)) {
+      berth_->restore(served_);
+      leave();
+    }
+    pause();
+  }
   served_ = served;
 }
 

@@ -135,13 +135,19 @@ void zygote_process::begin_own(std::uint32_t m, const order& o, pid_t parent, in
 // Gives up the memory that a shared pool's workers have in common, except for this one's berth.
 berth<>* zygote_process::leave_common(std::uint32_t worker) noexcept {
   if (page_ == nullptr) return nullptr;
+  munmap(alarms_, sizeof *alarms_);
+  return &leave_berths(worker);
+}
+
+// Gives up the berths of other workers: a body that writes all over its memory reaches none of
+// them.
+berth<>& zygote_process::leave_berths(std::uint32_t worker) noexcept {
   berth<>* own = &page_->berths[worker];
   auto* begin = reinterpret_cast<char*>(page_);
   auto* after = reinterpret_cast<char*>(own + 1);
-  munmap(alarms_, sizeof *alarms_);
   munmap(begin, static_cast<std::size_t>(reinterpret_cast<char*>(own) - begin));
   munmap(after, static_cast<std::size_t>(reinterpret_cast<char*>(page_ + 1) - after));
-  return own;
+  return *own;
 }
 
 bool zygote_process::has_own(std::uint32_t m, std::uint32_t worker) const noexcept {

@@ -101,6 +101,7 @@ class zygote_process {
   bool has_own(std::uint32_t m, std::uint32_t worker) const noexcept;
   void pass_turn(std::uint32_t worker) noexcept;
   berth<>* leave_common(std::uint32_t worker) noexcept;
+  berth<>& leave_berths(std::uint32_t worker) noexcept;
   bool send(std::uint32_t m, const report& r, int pidfd) noexcept;
   void report_to(std::uint32_t m, const report& r, int pidfd = -1, bool is_full = false);
   void report_untold(std::uint32_t m);

@@ -105,7 +105,7 @@ bool zygote_process::is_running(std::uint32_t worker) {
   for (member& m : members_) {
     for (int& f : m.files) close_file(&f);
   }
-  serve_members(page_->berths[worker], alarms_->of[worker], notes);
+  serve_members(leave_berths(worker), alarms_->of[worker], notes);
 }
 
 // A worker whose body has closed its end looks for the note before it begins another task, does not
