@@ -6,14 +6,15 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <csignal>
-#include <cstring>
 #include <cstdlib>
-#include <new>
+#include <cstring>
 #include <fstream>
+#include <new>
 #include <optional>
 #include <string>
 #include <vector>
@@ -214,7 +215,6 @@ TEST_F(charged, a_lane_that_a_task_of_another_host_overwrites_is_given_up) {
   EXPECT_EQ(overwrites.submit(nothing).wait_outcome(limit_ns).code, status::ok);
 }
 
-// A worker whose body has closed its files cannot be told of other hosts, nor tell its own: those
 // What the workers of a pool have in common says whose task each of them runs.
 const auto overwrite_pool = define("charged.overwrite_pool", [](int value) {
   std::ifstream maps("/proc/self/maps");
@@ -244,6 +244,7 @@ TEST_F(charged, a_task_that_overwrites_whose_turn_it_is_keeps_nobody_waiting) {
   }
 }
 
+// A worker whose body has closed its files cannot be told of other hosts, nor tell its own: those
 // that it has not been told of, or that come now, get another.
 class files_of_a_worker : public charged, public testing::WithParamInterface<bool> {};
 INSTANTIATE_TEST_SUITE_P(charged, files_of_a_worker, testing::Bool(), [](const auto& i) {
@@ -318,6 +319,25 @@ TEST_F(charged, the_end_of_the_parent_of_many_workers_is_no_loop_of_deaths) {
     EXPECT_TRUE(comes([&] { return r.count().deaths >= 16; }));
     EXPECT_EQ(r.submit(nothing).wait_outcome(limit_ns).code, status::ok) << is_shared;
   }
+}
+
+// A body's child that the body has made a child of the keeper's.
+const auto clone_beside = define("charged.clone_beside", [](result<int> pid) {
+  const auto child = static_cast<int>(syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0));
+  while (child == 0) pause();
+  pid = child;
+});
+
+TEST_F(charged, a_keeper_does_not_wait_for_strangers) {
+  pid_t keeper = 0;
+  int stranger = 0;
+  {
+    runtime r(at_pool(1));
+    keeper = parent_of(process_of(r));
+    EXPECT_EQ(r.submit(clone_beside, stranger).wait_outcome(limit_ns).code, status::ok);
+  }
+  EXPECT_TRUE(ends(keeper));
+  EXPECT_EQ(kill(stranger, SIGKILL), 0);
 }
 
 // Its workers die as soon as they hear of that host.

@@ -1,5 +1,6 @@
 // The zygote's main loop: its members, who come, ask for workers, and leave.
 #include "base/kernel_numbers.hpp"
+#include "machines/processes/death.hpp"
 #include "machines/processes/output.hpp"
 #include "machines/processes/zygote_process.hpp"
 #include "share/faults.hpp"
@@ -277,15 +278,18 @@ void zygote_process::drop_dead_member(std::uint32_t m) {
   drop_member(m);
 }
 
-// A host that connects at this moment finds the socket gone, and starts another keeper.
+// A host that connects at this moment finds the socket gone, and starts another keeper. Only
+// workers are waited for: a body may have made this process the parent of others (CLONE_PARENT).
+// A worker that cannot be killed ends with this process.
 void zygote_process::end_if_alone() noexcept {
   if (present_ != 0) return;
   fault_at("zygote.end");
   close_file(&listener_);
-  for (kept_worker& w : workers_) {
+  for (const kept_worker& w : workers_) {
     if (w.pid > 0) kill(w.pid, SIGKILL);
   }
-  while (waitpid(-1, nullptr, 0) > 0 || errno == EINTR) {
+  for (const kept_worker& w : workers_) {
+    if (w.pid > 0 && kill(w.pid, SIGKILL) == 0) wait_for_end(w.pid);
   }
   _exit(0);
 }
