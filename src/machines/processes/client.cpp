@@ -65,6 +65,7 @@ void client::run() noexcept {
   } else {
     pass(chaos_step::claimed, "worker.claimed");
     code = run_body(task, how);
+    if (!is_confined()) prints_.write_out();  // the worker may turn to another host
     pass(chaos_step::executed, "worker.executed");
   }
   has_rung_ = false;

@@ -35,16 +35,6 @@ namespace lev::processes {
 
 namespace {
 
-// How many threads the process has; 0: the system does not say.
-unsigned thread_count() noexcept {
-  DIR* threads = opendir("/proc/self/task");
-  if (threads == nullptr) return 0;
-  unsigned count = 0;
-  while (const dirent* entry = readdir(threads)) count += entry->d_name[0] != '.';
-  closedir(threads);
-  return count;
-}
-
 void use_nothing_for(int file, int how) noexcept {
   const int nothing = open("/dev/null", how | O_CLOEXEC);
   if (nothing < 0 || nothing == file) return;
@@ -143,6 +133,15 @@ bool deny_files() noexcept {
 }
 
 }  // namespace
+
+unsigned thread_count() noexcept {
+  DIR* threads = opendir("/proc/self/task");
+  if (threads == nullptr) return 0;
+  unsigned count = 0;
+  while (const dirent* entry = readdir(threads)) count += entry->d_name[0] != '.';
+  closedir(threads);
+  return count;
+}
 
 bool is_alone() noexcept {
   constexpr int looks_max = 2'000;

@@ -23,6 +23,8 @@ const char* confine(const confinement& c) noexcept;
 // is_alone() tells whether the process has one thread. A thread that has ended may still be on the
 // kernel's list: the call waits for it, for two seconds at most.
 bool is_alone() noexcept;
+// thread_count(): how many threads the process has now; 0: the system does not say.
+unsigned thread_count() noexcept;
 
 // kept_output: standard output and error as they are when it is made. put_back() makes them so
 // again: a library that is loaded in between may have closed them and opened other files.

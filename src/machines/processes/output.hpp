@@ -1,11 +1,13 @@
-// output: a worker of a shared pool prints where the host of its present task does. Buffered text
-// goes there before the worker turns to another host.
+// output: a worker of a shared pool prints where the host of its present task does. The task ends
+// when its buffered text is there: a host whose reader does not read keeps its own tasks waiting,
+// and no other host's.
 #ifndef LEVERET_MACHINES_PROCESSES_OUTPUT_HPP
 #define LEVERET_MACHINES_PROCESSES_OUTPUT_HPP
 
 #include "machines/processes/zygote.hpp"
 
 #include <fcntl.h>
+#include <stdio_ext.h>
 #include <sys/stat.h>
 
 #include <cstdio>
@@ -13,6 +15,18 @@
 namespace lev::processes {
 
 static_assert(STDERR_FILENO == STDOUT_FILENO + 1);  // the two are walked through
+
+// write_out() writes what is buffered, but does not wait for another thread that holds the stream:
+// one that a task has left behind may hold it for ever.
+inline void write_out(std::FILE* stream) noexcept {
+  if (__fpending(stream) == 0 || ftrylockfile(stream) != 0) return;
+  fflush_unlocked(stream);
+  funlockfile(stream);
+}
+inline void write_out() noexcept {
+  write_out(stdout);
+  write_out(stderr);
+}
 
 class output {
  public:
@@ -36,11 +50,15 @@ class output {
   output(const output&) = delete;
   output& operator=(const output&) = delete;
 
+  // write_out() comes before the end of a task that has printed here.
+  void write_out() const noexcept {
+    if (files_[0] >= 0) processes::write_out();
+  }
   // use() makes them this process's. Hosts with one terminal, or one log, have the same: then there
   // is nothing to do.
   void use(mark (&used)[2]) const noexcept {
     if (used[0] == marks_[0] && used[1] == marks_[1]) return;
-    std::fflush(nullptr);
+    processes::write_out();  // of threads that tasks have left behind
     for (int i = 0; i < 2; ++i) {
       if (files_[i] >= 0) dup2(files_[i], STDOUT_FILENO + i);
       used[i] = marks_[i];
@@ -54,7 +72,7 @@ class output {
 
 // drop_output() lets go of a host's output: its reader would otherwise wait for it to end.
 inline void drop_output() noexcept {
-  std::fflush(nullptr);
+  write_out();
   const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
   if (nowhere < 0) return;
   dup2(nowhere, STDOUT_FILENO);

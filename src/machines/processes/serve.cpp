@@ -10,6 +10,7 @@
 #include "sync/switches.hpp"
 #include "worker/execute.hpp"
 
+#include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -32,15 +33,40 @@ constexpr std::uint32_t looks_per_clock = 64;
 // sleeps.
 constexpr std::uint64_t short_spin_ns = client::patience_ns;
 
+bool is_confined = false;                 // this process has given up its rights
 bool is_retiring = false;                 // retire_worker() was called in this process
 std::uint64_t idle_ns_max = no_deadline;  // retire_worker_after()
 
 void (*at_end)() = nullptr;
 
+// A thread that a task has left behind may hold a stream for ever, for example while it waits for a
+// line to read. So where there are other threads, one more writes what is buffered, and has a
+// second for that.
+void write_all_out() noexcept {
+  constexpr std::uint64_t limit_ns = 1'000'000'000;
+  // Written by the writing thread, when it is done; read by this one.
+  static atomic<std::uint32_t> is_over{0};
+  const auto write_in_thread = [](void*) -> void* {
+    std::fflush(nullptr);
+    is_over.store(1, memory_order_relaxed);  // publishes nothing
+    wake_sleeper(is_over, sleepers::here);
+    return nullptr;
+  };
+  pthread_t writer;
+  if (is_confined || thread_count() == 1 ||
+      pthread_create(&writer, nullptr, write_in_thread, nullptr) != 0) {
+    std::fflush(nullptr);
+    return;
+  }
+  const std::uint64_t deadline_ns = monotonic_ns() + limit_ns;
+  while (is_over.load(memory_order_relaxed) == 0 && monotonic_ns() < deadline_ns)
+    sleep_while(is_over, 0, deadline_ns, sleepers::here);
+}
+
 [[noreturn]] void leave(int code = 0) noexcept {
   fault_at("worker.leave");
   if (code == 0 && at_end != nullptr) at_end();
-  std::fflush(nullptr);
+  write_all_out();
   _exit(code);
 }
 
@@ -150,6 +176,7 @@ worker_process::worker_process(const own_start& start) : berth_(start.turns) {
   kept_output own;
   const char* why = c.load_all(*start.known);
   own.put_back();
+  is_confined = true;
   if (why == nullptr) why = confine({c.bell(), a.heap_begin, a.heap_bytes, a.data_bytes_max});
   c.forbid(why);
 }
@@ -176,7 +203,6 @@ client& worker_process::await() noexcept {
     // Tasks that the host may have posted since the last look were not begun: they go to the next
     // process.
     if (waited_ns >= idle_ns_max) leave();
-  is_confined = true;
     if (linger_.is_wanted()) spin_ns = smaller(spin_ns, short_spin_ns);
     if (waited_ns < spin_ns) continue;
     if (now == polling) now = linger_.begin(&switches_of_thread) ? lingering : sleeping;
