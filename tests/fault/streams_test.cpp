@@ -1,16 +1,19 @@
-// What tasks print, where the reader does not take it, or a thread that a task has
+// What tasks print, where the reader or the terminal does not take it, or a thread that a task has
 // left behind holds the stream: no other task waits for that.
 #include <gtest/gtest.h>
 #include <leveret/leveret.hpp>
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,6 +29,10 @@ const auto nothing = define("streams.nothing", [] {});
 const auto print = define("streams.print", [] {
   std::printf("a task");  // stays in a buffer
 });
+const auto print_at_once = define("streams.print_at_once", [] {
+  std::printf("a task\n");
+  std::fflush(stdout);
+});
 const auto hold_stream = define("streams.hold_stream", [] {
   std::printf("a task");
   std::atomic<bool> is_held{false};
@@ -37,6 +44,12 @@ const auto hold_stream = define("streams.hold_stream", [] {
   while (!is_held) std::this_thread::yield();
 });
 const auto retire = define("streams.retire", [] { retire_worker(); });
+const auto read_terminal = define("streams.read_terminal", [] {
+  const int file = open("/dev/tty", O_RDONLY);
+  char c = 0;
+  if (file < 0 || read(file, &c, 1) != 1) throw std::runtime_error("nothing came");
+});
+
 config settings(int workers, const std::string& pool = "") {
   config c;
   c.machine = "processes";
@@ -125,6 +138,33 @@ TEST_F(streams, a_thread_that_holds_one_does_not_keep_its_worker_from_ending) {
   EXPECT_EQ(r.submit(hold_stream).wait_outcome(limit_ns).code, status::ok);
   EXPECT_EQ(r.submit(retire).wait_outcome(limit_ns).code, status::ok);
   EXPECT_EQ(r.submit(nothing).wait_outcome(limit_ns).code, status::ok);
+}
+
+// A host with a terminal that stops processes in the background that print. 0: all is right.
+int print_to_terminal() {
+  setsid();
+  const int screen = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (screen < 0 || grantpt(screen) != 0 || unlockpt(screen) != 0) return 1;
+  const int terminal = open(ptsname(screen), O_RDWR);  // it becomes this session's
+  termios how{};
+  if (terminal < 0 || tcgetattr(terminal, &how) != 0) return 2;
+  how.c_lflag |= TOSTOP;
+  if (tcsetattr(terminal, TCSANOW, &how) != 0) return 3;
+  const other_output here(terminal);
+  runtime r(settings(1));
+  const options limited = options().task_ns_max(10'000'000'000);  // or the host would wait for ever
+  if (r.submit(limited, print_at_once).wait_outcome(limit_ns).code != status::ok) return 4;
+  if (r.submit(limited, read_terminal).wait_outcome(limit_ns).code != status::task_failed) return 5;
+  char text[6];
+  return read(screen, text, sizeof text) == sizeof text && std::string(text, 6) == "a task" ? 0 : 6;
+}
+
+TEST_F(streams, a_terminal_stops_no_worker) {
+  const pid_t host = fork();
+  if (host == 0) _exit(print_to_terminal());
+  int how = -1;
+  EXPECT_EQ(waitpid(host, &how, 0), host);
+  EXPECT_EQ(how, 0);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 
@@ -71,6 +72,14 @@ void run_other_constructors(int argc, char** argv, char** environment) {
   for (next = theirs.begin; next != theirs.end; ++next) (*next)(argc, argv, environment);
 }
 
+// The host has the terminal, if it has one, and these processes are in the background there. A body
+// that prints to it, or asks something of it, would stop its worker for good where the terminal is
+// set so (stty tostop). As these signals are ignored, it prints, and a read is an error (EIO).
+void go_on_without_terminal() noexcept {
+  std::signal(SIGTTOU, SIG_IGN);
+  std::signal(SIGTTIN, SIG_IGN);
+}
+
 // Runs while the program loads. In every program but a zygote it looks for one variable and
 // returns. A program that a host has started, and whose socket cannot be trusted, must not reach
 // its main(), which would do everything once more. That needs no trust in the variable: a user who
@@ -84,6 +93,7 @@ void run_other_constructors(int argc, char** argv, char** environment) {
   }
   take_role(process_role::starting);
   unsetenv(zygote_variable);
+  go_on_without_terminal();  // the constructors may print, too
   run_other_constructors(argc, argv, environment);
   run_zygote(socket, {});
 }
@@ -98,6 +108,7 @@ void run_worker_program(const fork_hooks& hooks) noexcept {
   const int socket = role() == process_role::starting ? host_socket(worker_program_variable) : -1;
   if (socket < 0) return;
   unsetenv(worker_program_variable);
+  processes::go_on_without_terminal();
   processes::run_zygote(socket, hooks);
 }
 
