@@ -13,6 +13,7 @@ constexpr long pidfd_open = 434;         // 5.3
 constexpr long close_range = 436;        // 5.9
 
 constexpr int seal_future_write = 0x10;  // F_SEAL_FUTURE_WRITE, 5.1
+constexpr int wait_for_pidfd = 3;        // P_PIDFD, 5.4
 constexpr int peer_pidfd = 77;           // SO_PEERPIDFD, 6.5
 
 }  // namespace lev::kernel

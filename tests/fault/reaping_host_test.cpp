@@ -1,9 +1,11 @@
 // Hosts that leave nobody the ends of their child processes: those that ignore them, and those that
-// collect all there are. The zygote is such a child.
+// collect all there are. The zygote is such a child. And hosts that become the parent of what their
+// zygote leaves.
 #include <gtest/gtest.h>
 #include <leveret/leveret.hpp>
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -80,6 +82,13 @@ TEST_F(reaping_host_test, one_that_collects_all_children) {
   live_through_deaths();
   is_over = true;
   collects.join();
+}
+
+TEST_F(reaping_host_test, one_that_adopts_orphans) {
+  ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+  live_through_deaths();
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a worker whose zygote was killed is left";
+  EXPECT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include <sys/auxv.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <sys/wait.h>
 
 #include <cerrno>
 #include <csignal>
@@ -188,7 +189,12 @@ bool pool::await_death(std::uint32_t worker) noexcept {
   if (file < 0) return true;
   const bool may_end = syscall(kernel::pidfd_send_signal, file, SIGKILL, nullptr, 0) == 0;
   pollfd over{file, POLLIN, 0};
-  return poll_until({&over, 1}, may_end ? no_deadline : in_ms(refused_ms_max)) != 0;
+  if (poll_until({&over, 1}, may_end ? no_deadline : in_ms(refused_ms_max)) == 0) return false;
+  // A host that adopts orphans is its parent now.
+  siginfo_t about{};
+  waitid(static_cast<idtype_t>(kernel::wait_for_pidfd), static_cast<id_t>(file), &about,
+         WEXITED | WNOHANG);
+  return true;
 }
 
 // The workers die with their zygote (PR_SET_PDEATHSIG); the host waits for the kernel's word for it
