@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from .waiting import WaitPolicy as WaitPolicy
+
 
 class Counters(TypedDict):
     """What has happened since open, summed over all workers and host threads.
