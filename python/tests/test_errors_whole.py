@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import sys
 import threading
@@ -65,6 +66,13 @@ class SaysNo(Exception):
         self.code = code
 
 
+class Errors(Exception):
+    """A list of errors, which may have none."""
+
+    def __len__(self) -> int:
+        return len(self.args[1:])
+
+
 def caught(one: ProcessExecutor, make: Any) -> Any:
     def fail() -> None:
         raise make()
@@ -91,6 +99,20 @@ def test_a_text_of_a_text_beside_and_in_attributes(one: ProcessExecutor) -> None
     assert error.original[0].args == ("no file",) and error.original[0].code == 7
     inner = caught(one, lambda: Several(Thing(), SaysNo("file"))).args[1]
     assert inner.args == ("no file",)
+
+
+def test_one_that_is_false(one: ProcessExecutor) -> None:
+    def fail(_: int = 0) -> None:
+        raise Errors("none")
+
+    future = one.submit(fail)
+    for _ in range(2):
+        with pytest.raises(Errors):
+            future.result(30)
+    with pytest.raises(Errors):
+        asyncio.run(one.run(fail))
+    with pytest.raises(Errors):
+        list(one.map(fail, range(3)))
 
 
 def _deep() -> list[Any]:

@@ -192,6 +192,22 @@ def test_an_exception_ends_the_call_and_nothing_else() -> None:
             assert parallel(delayed(abs)(-i) for i in range(4)) == [0, 1, 2, 3]
 
 
+class Errors(Exception):
+    """A list of errors, which may have none."""
+
+    def __len__(self) -> int:
+        return len(self.args[1:])
+
+
+def fail_with_none() -> None:
+    raise Errors("none")
+
+
+def test_an_exception_that_is_false() -> None:
+    with pytest.raises(Errors):
+        Parallel()(delayed(fail_with_none)() for _ in range(4))
+
+
 def test_what_still_runs_after_an_exception_is_not_waited_for() -> None:
     begin = time.monotonic()
     with pytest.raises(ZeroDivisionError):

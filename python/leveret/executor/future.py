@@ -189,7 +189,10 @@ class Future(futures.Future[Result]):
         if self._state == "FINISHED" and self._exception is None:
             return self._result  # type: ignore[no-any-return]
         try:
-            return super().result(self._look_after(wait_seconds(timeout)))
+            result = super().result(self._look_after(wait_seconds(timeout)))
+            if self._exception is not None:  # whose bool() is False: the base takes it for none
+                raise self._exception
+            return result
         finally:
             del self  # which has the exception that has this frame
 

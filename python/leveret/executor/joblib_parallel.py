@@ -139,6 +139,9 @@ class LeveretBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
     apply_async = submit  # its name before joblib 1.5
 
     def retrieve_result_callback(self, out: Any) -> Any:
+        error = out.exception()
+        if error is not None:  # also one whose bool() is False, which result() takes for none
+            raise error
         return out.result()
 
     def terminate(self) -> None:
