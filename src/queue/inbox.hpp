@@ -50,28 +50,17 @@ class inbox {
     bottom_.exchange(bottom_.load(memory_order_relaxed), memory_order_seq_cst);
   }
 
-  // The owner calls try_pop(): it gets the youngest value.
+  // The owner calls try_pop(): it gets the youngest value. try_pop_last() is for an owner that knows
+  // the value by ends_with().
   bool try_pop(std::uint32_t* value) noexcept {
     const std::int64_t bottom = bottom_.load(memory_order_relaxed) - 1;
     if (bottom < top_.load(memory_order_relaxed)) return false;
-    // Sequentially consistent, as is the load of top_: a thief must see the claim, or the owner
-    // must see the theft; both missing each other would take one value twice. Pairs with
-    // try_steal().
-    bottom_.exchange(bottom, memory_order_seq_cst);
-    std::int64_t top = top_.load(memory_order_seq_cst);  // Pairs with try_steal()
-    if (top < bottom) {
-      *value = cells_[bottom & (Capacity - 1)].load(memory_order_relaxed);
-      return true;
-    }
-    bool won = false;
-    if (top == bottom) {
-      *value = cells_[bottom & (Capacity - 1)].load(memory_order_relaxed);
-      // Pairs with try_steal(): owner and thief race for the last value. Sequentially consistent,
-      // as above.
-      won = top_.compare_exchange_strong(top, top + 1, memory_order_seq_cst);
-    }
-    bottom_.store(bottom + 1, memory_order_relaxed);
-    return won;
+    *value = cells_[bottom & (Capacity - 1)].load(memory_order_relaxed);  // only owners write cells
+    return claim(bottom);
+  }
+  bool try_pop_last() noexcept {
+    const std::int64_t bottom = bottom_.load(memory_order_relaxed) - 1;
+    return bottom >= top_.load(memory_order_relaxed) && claim(bottom);
   }
 
   // The owner calls ends_with(): is `value` the youngest, unless it has been taken?
@@ -114,6 +103,22 @@ class inbox {
   }
 
  private:
+  // Whether the owner gets the youngest value, which lies at `bottom`.
+  bool claim(std::int64_t bottom) noexcept {
+    // Sequentially consistent, as is the load of top_: a thief must see the claim, or the owner
+    // must see the theft; both missing each other would take one value twice. Pairs with
+    // try_steal().
+    bottom_.exchange(bottom, memory_order_seq_cst);
+    std::int64_t top = top_.load(memory_order_seq_cst);  // Pairs with try_steal()
+    if (top < bottom) return true;
+    // Pairs with try_steal(): owner and thief race for the last value. Sequentially consistent, as
+    // above.
+    const bool won =
+        top == bottom && top_.compare_exchange_strong(top, top + 1, memory_order_seq_cst);
+    bottom_.store(bottom + 1, memory_order_relaxed);
+    return won;
+  }
+
   // Written by thieves and by the owner for the last value, read by all: the place of the oldest
   // value.
   alignas(line_pair_bytes) typename Env::template atomic<std::int64_t> top_{0};

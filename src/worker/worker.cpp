@@ -398,13 +398,9 @@ namespace {
 // task's by now.
 [[gnu::always_inline]] inline bool take_child(engine& e, participant& self,
                                               const child& one) noexcept {
-  std::uint32_t popped = 0;
   if (!self.inbox.ends_with(one.task)) return false;
   if (owes_ends(self) && !is_last_when_told(e, self, one.task)) return false;
-  if (!e.task_slots.at(one.task).state.is_pending(one.generation)) return false;
-  if (!self.inbox.try_pop(&popped)) return false;
-  LEV_DCHECK(popped == one.task);
-  return true;
+  return e.task_slots.at(one.task).state.is_pending(one.generation) && self.inbox.try_pop_last();
 }
 
 [[gnu::noinline]] void run_others(engine& e, participant& self, next_children& others) noexcept {

@@ -177,8 +177,8 @@ int main() {
       .plant("inbox: every push is a plain store")
       .spare("looks_empty#1 load seq_cst -> acquire", old_top)
       .spare("looks_empty#1 load seq_cst -> relaxed", old_top)
-      .spare("try_pop#2 change seq_cst -> acq_rel", own_claim)
-      .spare("try_pop#2 change seq_cst -> relaxed", own_claim)
+      .spare("claim#2 change seq_cst -> acq_rel", own_claim)
+      .spare("claim#2 change seq_cst -> relaxed", own_claim)
       .spare("try_steal#1 load seq_cst -> acquire",
              "the claim orders the loads in the total order, too")
       .spare("try_steal#1 load seq_cst -> relaxed", in_order)
