@@ -14,7 +14,7 @@ struct await_ticket final : awaited {
         task(ticket_task(id)),
         generation(ticket_generation(id)),
         self(waiter) {}
-  bool is_there() noexcept override { return state.peek(generation) != status::pending; }
+  bool is_there() noexcept override { return !state.is_pending(generation); }
   bool arm() noexcept override { return state.announce_waiter(generation, self.index); }
   bool awaits(std::uint32_t other) const noexcept override { return other == task; }
   task_state<>& state;

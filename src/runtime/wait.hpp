@@ -15,10 +15,8 @@ inline bool collect_success(runtime_state& c, participant& self, std::uint64_t i
   const std::uint32_t task = static_cast<std::uint32_t>(id) - 1;  // beyond all slots if it is none
   if (task >= c.task_slots.count()) return false;
   slot& s = c.task_slots.at(task);
-  const std::uint32_t generation = ticket_generation(id);
-  if (!s.state.try_collect_success(generation)) return false;
+  if (!s.state.try_collect_success(ticket_generation(id))) return false;
   LEV_DCHECK((s.flags & (task_detached | task_is_piece)) == 0);
-  s.state.retire_taken(generation);
   give_slot(c, self, task);
   self.tickets_ahead = 0;
   return true;

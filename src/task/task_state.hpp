@@ -74,10 +74,12 @@ class task_state {
   using bits = state_bits;
 
   // For the submitter: the slot is its own, taken from a free list. `flags` is 0 or released.
-  void open(std::uint64_t flags = 0) noexcept {
+  // Returns the generation.
+  std::uint32_t open(std::uint64_t flags = 0) noexcept {
     const std::uint64_t w = word_.load(memory_order_relaxed);
     LEV_DCHECK(bits::phase(w) == bits::free && (flags & ~std::uint64_t{bits::released}) == 0);
     word_.store(bits::make(bits::generation(w), bits::live) | flags, memory_order_relaxed);
+    return bits::generation(w);
   }
   std::uint32_t generation() const noexcept {
     return bits::generation(word_.load(memory_order_relaxed));
@@ -104,11 +106,12 @@ class task_state {
     return bits::phase(w) == bits::done ? bits::outcome(w) : status::stale_ticket;
   }
 
-  // is_pending() is one comparison, for callers that have seen that the task is in a queue.
+  // is_pending() is peek() == pending in one comparison.
   bool is_pending(std::uint32_t generation) const noexcept {
     constexpr std::uint64_t looked_at =
         ~std::uint64_t{0} << 32 | std::uint64_t{bits::phase_mask} | std::uint64_t{bits::released};
-    return (word_.load(memory_order_relaxed) & looked_at) == bits::make(generation, bits::live);
+    // Pairs with try_finish(), as in peek().
+    return (word_.load(memory_order_acquire) & looked_at) == bits::make(generation, bits::live);
   }
 
   // announce() sets `flag` if the task is still live; false if it is done, or its ticket used up. A
@@ -152,6 +155,16 @@ class task_state {
     return word_.compare_exchange_strong(seen, next, memory_order_acq_rel, memory_order_acquire);
   }
 
+  // try_finish_alone() is try_finish() with success of a task in whose word nobody has announced
+  // anything, nor asked for its end. False: somebody has, or does so now.
+  bool try_finish_alone(std::uint64_t& seen) noexcept {
+    if (static_cast<std::uint32_t>(seen) != bits::live) return false;
+    // Pairs with peek(), collect() and word(): publishes the outcome, which is 0, and the outputs.
+    // And with announce(): on failure what it published is visible.
+    return word_.compare_exchange_strong(seen, seen + (bits::done - bits::live),
+                                         memory_order_release, memory_order_acquire);
+  }
+
   // try_finish_collected() is try_finish() with success and collect() in one step, for a completer
   // that holds the ticket: live -> free. `seen` has no flags, and no request to cancel.
   bool try_finish_collected(std::uint64_t& seen) noexcept {
@@ -187,13 +200,13 @@ class task_state {
       return status::stale_ticket;
     return bits::outcome(w);
   }
-  // try_collect_success() is the same for a task that has succeeded; false: this is no such task,
-  // or another collector was first.
+  // try_collect_success() is collect() and retire() in one step for a task that has succeeded, of
+  // which nothing else is to be read; false: this is no such task, or another collector was first.
   bool try_collect_success(std::uint32_t generation) noexcept {
     std::uint64_t w = bits::make(generation, bits::done);
     if (word_.load(memory_order_relaxed) != w) return false;
     // Pairs with try_finish(), and with another collector, as in collect().
-    return word_.compare_exchange_strong(w, bits::make(generation, bits::taken),
+    return word_.compare_exchange_strong(w, bits::make(generation + 1, bits::free),
                                          memory_order_acquire, memory_order_relaxed);
   }
   // retire() makes the slot free for the next generation; its caller puts it into a free list.
@@ -201,11 +214,6 @@ class task_state {
     const std::uint64_t w = word_.load(memory_order_relaxed);
     LEV_DCHECK(bits::phase(w) == bits::taken || bits::phase(w) == bits::live);
     word_.store(bits::make(bits::generation(w) + 1, bits::free), memory_order_relaxed);
-  }
-  // retire_taken() is the same for the collector of a ticket with that generation.
-  void retire_taken(std::uint32_t generation) noexcept {
-    LEV_DCHECK(word_.load(memory_order_relaxed) == bits::make(generation, bits::taken));
-    word_.store(bits::make(generation + 1, bits::free), memory_order_relaxed);
   }
 
   // release() gives up the ticket. freed: the task was done with the outcome stored in `result`,

@@ -21,7 +21,7 @@ inline bool try_complete_plainly(engine& e, participant& self, ending& how) noex
   if ((how.flags & task_detached) != 0) {
     state.retire();
     give_slot(e, self, how.task);
-  } else if ((how.seen & state_bits::flag_mask) != 0 || !state.try_finish(how.seen, status::ok)) {
+  } else if (!state.try_finish_alone(how.seen)) {
     return false;
   }
   self.counters.completed.add(1);
