@@ -18,6 +18,12 @@
 
 namespace lev {
 
+// The task that submitted another one, with half of its generation.
+struct task_parent {
+  std::uint32_t task = no_slot;
+  std::uint16_t generation = 0;
+};
+
 class slot_pool {
  public:
   // How many there are of each kind: of the free and the spare ones a power of two.
@@ -130,21 +136,25 @@ class slot_pool {
   std::uint32_t free_count() const noexcept { return free_.size() + spare_.size() + last_.size(); }
   std::uint32_t listed_count() const noexcept { return first_own_; }
 
-  // write() writes a task into a slot that was taken for it. It has no parent yet.
-  void write(std::uint32_t task, const detail::task_head& head, std::uint8_t flags,
-             const argument* arguments) noexcept {
+  // write() writes a task into a slot that was taken for it, and returns the slot's generation.
+  [[gnu::always_inline]] std::uint32_t write(std::uint32_t task, const detail::task_head& head,
+                                             std::uint8_t flags, const argument* arguments,
+                                             task_parent by = {}) noexcept {
     LEV_DCHECK(head.argument_count <= argument_count_max);
     slot& s = at(task);
-    s.state.open((flags & task_detached) != 0 ? std::uint64_t{state_bits::released} : 0);
+    const std::uint32_t generation =
+        s.state.open((flags & task_detached) != 0 ? std::uint64_t{state_bits::released} : 0);
     static_cast<detail::task_head&>(s) = head;
     s.flags = flags;
-    s.parent = no_slot;
-    s.parent_generation = 0;
+    s.parent = by.task;
+    s.parent_generation = by.generation;
     s.dice_depth = 0;
     LEV_DCHECK(s.mailbox.load(memory_order_relaxed) == 0);
-    const unsigned near = smaller(unsigned{head.argument_count}, near_arguments);
-    for (unsigned i = 0; i < near; ++i) s.arguments[i] = arguments[i];
-    for (unsigned i = near; i < head.argument_count; ++i) argument_at(task, i) = arguments[i];
+    const unsigned count = head.argument_count;
+    for (unsigned i = 0; i < near_arguments && i < count; ++i) s.arguments[i] = arguments[i];
+    if (count > near_arguments) [[unlikely]]
+      write_rest(task, count, arguments);
+    return generation;
   }
 
  private:
@@ -157,6 +167,11 @@ class slot_pool {
     }
     (index < first_last_ ? spare_ : last_).give(index);
     return true;
+  }
+  [[gnu::noinline]] void write_rest(std::uint32_t task, unsigned count,
+                                    const argument* arguments) noexcept {
+    for (unsigned i = near_arguments; i < count; ++i)
+      tails_[task].rest[i - near_arguments] = arguments[i];
   }
   // The lines of new slots are with the workers that freed them: they are fetched all at once, not
   // one by one as they are written.

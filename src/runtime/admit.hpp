@@ -67,14 +67,14 @@ std::uint32_t try_take_room(runtime_state& c, participant& self, edge_list& edge
 bool refuse_full(runtime_state& c, const participant& self, const edge_list& edges,
                  refusal* why) noexcept;
 
-inline void write_slot(runtime_state& c, const participant& self, std::uint32_t task,
-                       const draft& d, std::uint8_t flags) noexcept {
-  c.task_slots.write(task, d, flags, d.arguments);
-  if (const job* by = self.running; by != nullptr) {
-    slot& s = c.task_slots.at(task);
-    s.parent = by->task;
-    s.parent_generation = generation_of(*by);
-  }
+// write_slot() writes a task that is submitted in the task `by`, or in none, and returns the number
+// of its ticket.
+[[gnu::always_inline]] inline std::uint64_t write_slot(runtime_state& c, const job* by,
+                                                       std::uint32_t task, const draft& d,
+                                                       std::uint8_t flags) noexcept {
+  task_parent parent;
+  if (by != nullptr) parent = {by->task, generation_of(*by)};
+  return ticket_id(task, c.task_slots.write(task, d, flags, d.arguments, parent));
 }
 
 // count_out() is for a task that was counted in vain: it gives its slot back and takes it out of
@@ -86,8 +86,9 @@ inline void write_slot(runtime_state& c, const participant& self, std::uint32_t 
 inline bool is_closing(runtime_state& c) noexcept {
   // Pairs with close_within(). Where there is no heavy fence, a change of the word that adds
   // nothing comes either before close()'s and shows it the count, or after it.
-  return c.has_heavy_fence ? c.closing.load(memory_order_seq_cst) != 0
-                           : c.closing.fetch_add(0, memory_order_seq_cst) != 0;
+  if (!c.has_heavy_fence) [[unlikely]]
+    return c.closing.fetch_add(0, memory_order_seq_cst) != 0;
+  return c.closing.load(memory_order_seq_cst) != 0;
 }
 
 // count_in() counts a task as submitted, unless close() came between the look in check_open() and

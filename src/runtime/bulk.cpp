@@ -34,8 +34,7 @@ class bulk {
     edge_list none;
     if (task == no_slot) task = await_slot_in_bulk(state_, self_);
     if (task == no_slot) return refuse_full(state_, self_, none, why);
-    write_slot(state_, self_, task, d, flags);
-    state_.task_slots.at(task).parent = join_;
+    state_.task_slots.write(task, d, flags, d.arguments, {join_});
     const std::uint32_t before =
         state_.task_slots.extra(join_).pieces.fetch_add(1, memory_order_relaxed);
     LEV_DCHECK(before != 0);  // the submit's own, which keeps the join open
@@ -98,7 +97,7 @@ std::uint32_t open_join(runtime_state& c, participant& self, refusal* why) noexc
   if (join == no_slot) join = await_slot_in_bulk(c, self);
   if (join == no_slot) return give_back_join(c), refuse_full(c, self, none, why), no_slot;
   if (!count_in(c, self, join, why)) return give_back_join(c), no_slot;
-  write_slot(c, self, join, draft{}, task_is_join);
+  write_slot(c, self.running, join, draft{}, task_is_join);
   slot_extra& extra = c.task_slots.extra(join);
   LEV_DCHECK_LOOK(extra.pieces.load(memory_order_relaxed) == 0);
   LEV_DCHECK(extra.exception == nullptr);  // the slot's last task's

@@ -60,9 +60,8 @@ namespace {
 // which it does not wait yet: each would cost a round trip between the cores, and from the queue
 // workers take several tasks at once. (1,024 tasks, then a wait for all, on distant cores: 210 ns a
 // task by letters, 145 by the queue.)
-inline bool try_direct(runtime_state& c, participant& self, std::uint32_t task,
-                       const draft& d) noexcept {
-  if (self.tickets_ahead++ >= c.mailboxes) return false;
+[[gnu::noinline]] bool send_to_poller(runtime_state& c, participant& self, std::uint32_t task,
+                                      const draft& d) noexcept {
   participant* const end = c.participants + c.mailboxes;
   for (participant* p = c.participants; p != end; ++p) {
     // A hint: it costs no transfer of a line while nothing changes.
@@ -70,6 +69,10 @@ inline bool try_direct(runtime_state& c, participant& self, std::uint32_t task,
       return true;
   }
   return false;
+}
+inline bool try_direct(runtime_state& c, participant& self, std::uint32_t task,
+                       const draft& d) noexcept {
+  return self.tickets_ahead++ < c.mailboxes && send_to_poller(c, self, task, d);
 }
 
 // Predecessors: the task starts when the last of them, or this submit, lets go of it. False: since
@@ -128,16 +131,17 @@ inline void tell_of_failures(runtime_state& c, participant& self,
   if (has_ended && self.running == nullptr) tell_of_help(c, self);
 }
 
-// A host has no task that it would run first: the first free participant gets its tasks.
-[[gnu::always_inline]] inline void route_plainly(runtime_state& c, participant& self,
+// A host has no task that it would run first: the first free participant gets its tasks. `by` is
+// the task that submits it, or null.
+[[gnu::always_inline]] inline void route_plainly(runtime_state& c, participant& self, const job* by,
                                                  std::uint32_t task, const draft& d,
                                                  bool detached) noexcept {
   if (c.sched.has_filters()) [[unlikely]]
     return enqueue(c, self, task);
-  if (self.running == nullptr) {
+  if (by == nullptr) {
     if (!detached && try_direct(c, self, task, d)) return;
     push_ready(c, self, task);
-  } else if (self.running->task == no_slot || !push_own(c, self, task)) {
+  } else if (by->task == no_slot || !push_own(c, self, task)) {
     push_ready(c, self, task);
   }
   wake_worker(c, self);
@@ -149,10 +153,11 @@ inline void tell_of_failures(runtime_state& c, participant& self,
   count_out(c, self, task, &unused);
 }
 
-// Whether a host may give the task its own turn now, and has nothing else to bring to an end.
-inline bool is_free_host(const runtime_state& c, const participant& self) noexcept {
-  return self.running == nullptr && c.closing.load(memory_order_relaxed) == 0 &&
-         self.ended_pieces == 0 && !has_other_contexts(self);
+// Whether a host may give the task its own turn now, and has nothing else to bring to an end. `by`
+// is the task that it runs.
+inline bool is_free_host(const runtime_state& c, const participant& self, const job* by) noexcept {
+  return by == nullptr && c.closing.load(memory_order_relaxed) == 0 && self.ended_pieces == 0 &&
+         !has_other_contexts(self);
 }
 
 // A host that is ahead by all tickets runs the task itself, before those in the queue: these would
@@ -165,7 +170,7 @@ constexpr std::uint32_t at_once_max = 32;
 [[gnu::noinline]] std::uint64_t run_at_once(runtime_state& c, participant& self,
                                             const draft& d) noexcept {
   const bool may_run = c.settings.full == when_full::help && !self.is_worker &&
-                       !c.sched.has_filters() && is_free_host(c, self) &&
+                       !c.sched.has_filters() && is_free_host(c, self, self.running) &&
                        (current_actor() == nullptr || !is_guest(c, self));
   if (!may_run) return 0;
   std::uint32_t left = std::exchange(self.posts_at_once, 0);
@@ -180,38 +185,35 @@ constexpr std::uint32_t at_once_max = 32;
   const std::uint32_t most = smaller(at_once_max, c.settings.tickets / (4 * c.workers));
   self.posts_at_once = left != 0 ? left - 1 : most;
   batch::send_all(self);
-  write_slot(c, self, task, d, task_detached);
-  const std::uint64_t id = ticket_id(task, c.task_slots.at(task).state.generation());
+  const std::uint64_t id = write_slot(c, nullptr, task, d, task_detached);
   help_itself(c, self, task);
   tell_of_help(c, self);
   return id;
 }
 
-// Takes a slot for a plain task, and counts the task. no_slot: it is not one for the straight path,
-// and nothing was done. On such an engine no task is staged ahead, and none drains.
-[[gnu::always_inline]] inline std::uint32_t open_plainly(runtime_state& c, participant& self,
-                                                         const draft& d,
+// Takes a slot for a plain task, counts the task, and returns the number of its ticket. 0: it is
+// not one for the straight path, and nothing was done. On such an engine no task is staged ahead,
+// and none drains. `by` is the task that submits it, or null.
+[[gnu::always_inline]] inline std::uint64_t open_plainly(runtime_state& c, participant& self,
+                                                         const job* by, const draft& d,
                                                          std::uint8_t flags) noexcept {
-  const bool is_host = self.running == nullptr;
-  if (is_host && !is_free_host(c, self)) return no_slot;
+  if (by == nullptr && !is_free_host(c, self, by)) return 0;
   const std::uint32_t task = c.task_slots.try_take(self.free_slots);
   if (task == no_slot) [[unlikely]]
-    return no_slot;
+    return 0;
   self.counters.submitted.add(1);
-  if (is_host && is_closing(c)) [[unlikely]]
-    return refuse_late(c, self, task), no_slot;
-  write_slot(c, self, task, d, flags);
-  return task;
+  if (by == nullptr && is_closing(c)) [[unlikely]]
+    return refuse_late(c, self, task), 0;
+  return write_slot(c, by, task, d, flags);
 }
 
-// Sends off the task that open_plainly() has opened. 0: there is none.
+// The same, and sends it off.
 [[gnu::always_inline]] inline std::uint64_t send_plainly(runtime_state& c, participant& self,
-                                                         const draft& d, std::uint32_t task,
+                                                         const job* by, const draft& d,
                                                          bool detached) noexcept {
-  if (task == no_slot) [[unlikely]]
-    return 0;
-  const std::uint64_t id = ticket_id(task, c.task_slots.at(task).state.generation());
-  route_plainly(c, self, task, d, detached);
+  const std::uint64_t id = open_plainly(c, self, by, d, detached ? task_detached : 0);
+  if (id != 0) [[likely]]
+    route_plainly(c, self, by, ticket_task(id), d, detached);
   return id;
 }
 
@@ -222,12 +224,13 @@ constexpr std::uint32_t at_once_max = 32;
   if (!c.is_straight || self == nullptr) return 0;
   const procedure_entry* p = find_procedure(d.procedure);
   if (p == nullptr || (plain_kinds != p->plain_kinds && !passes_plainly(d, *p))) return 0;
-  if (detached && self->posts_at_once != 0 && self->running == nullptr) [[unlikely]]
+  const job* const by = self->running;
+  if (detached && self->posts_at_once != 0 && by == nullptr) [[unlikely]]
     return run_at_once(c, *self, d);
-  const std::uint32_t task = open_plainly(c, *self, d, detached ? task_detached : 0);
-  if (task == no_slot && detached) [[unlikely]]
+  const std::uint64_t id = send_plainly(c, *self, by, d, detached);
+  if (id == 0 && detached) [[unlikely]]
     return run_at_once(c, *self, d);
-  return send_plainly(c, *self, d, task, detached);
+  return id;
 }
 
 // The straight path of a crew that must be asked what it can do, and whose tasks may have memory to
@@ -244,10 +247,8 @@ constexpr std::uint32_t at_once_max = 32;
     if (bytes > c.settings.local_store_bytes) return 0;
     if (bytes != 0) flags |= task_staged;
   }
-  const std::uint32_t task = open_plainly(c, *self, d, flags);
-  if (task == no_slot) return 0;
-  const std::uint64_t id = ticket_id(task, c.task_slots.at(task).state.generation());
-  c.crew->send(*self, task);
+  const std::uint64_t id = open_plainly(c, *self, nullptr, d, flags);
+  if (id != 0) c.crew->send(*self, ticket_task(id));
   return id;
 }
 
@@ -348,8 +349,7 @@ struct admission {
     if (task == no_slot && poster != nullptr) return put_off_at_last(c, *self, d, flags, o, why);
     if (task == no_slot) return refuse_full(c, *self, edges, why), 0;
     if (!count_in(c, *self, task, why)) return give_edges(c, *self, edges, 0, edges.count), 0;
-    write_slot(c, *self, task, d, flags);
-    const std::uint64_t id = ticket_id(task, c.task_slots.at(task).state.generation());
+    const std::uint64_t id = write_slot(c, self->running, task, d, flags);
     if (o != nullptr && (o->task_ns_max_ != 0 || o->max_attempts_ != 0))
       c.crew->limit(task, o->task_ns_max_, o->max_attempts_);
     if (o == nullptr || (o->after_count_ == 0 && o->lock_count_ == 0)) {
@@ -412,16 +412,16 @@ std::uint64_t submit_behind(runtime_state& c, const draft& d,
                             std::span<const std::uint64_t> after) noexcept {
   participant* self = here(c);
   if (!c.is_straight || self == nullptr) return 0;
-  if (after.empty()) return send_plainly(c, *self, d, open_plainly(c, *self, d, 0), false);
-  if (self->running == nullptr && !is_free_host(c, *self)) return 0;
+  const job* const by = self->running;
+  if (after.empty()) return send_plainly(c, *self, by, d, false);
+  if (by == nullptr && !is_free_host(c, *self, by)) return 0;
   edge_list edges;
   edges.count = static_cast<std::uint32_t>(after.size());
   const std::uint32_t task = try_take_room(c, *self, edges, false);
   if (task == no_slot) return 0;
   refusal unused;
   if (!count_in(c, *self, task, &unused)) return give_edges(c, *self, edges, 0, edges.count), 0;
-  write_slot(c, *self, task, d, 0);
-  const std::uint64_t id = ticket_id(task, c.task_slots.at(task).state.generation());
+  const std::uint64_t id = write_slot(c, by, task, d, 0);
   const std::uint64_t completed = self->counters.completed.read();
   const bool is_accepted = start_after(c, *self, task, after.data(), edges, &unused);
   tell_of_failures(c, *self, completed);
@@ -442,9 +442,9 @@ std::uint64_t submit_at_once(runtime_state* c, const draft& d) noexcept {
   return id;
 }
 
-std::uint64_t submit(runtime_state* c, const draft& d, const options* o, bool detached,
-                     std::uint64_t plain_kinds) {
-  participant* self = here(*c);
+[[gnu::noinline]] std::uint64_t submit(runtime_state* c, const draft& d, const options* o,
+                                       bool detached, std::uint64_t plain_kinds) {
+  participant* const self = here_first(*c);
   if (o == nullptr) [[likely]] {
     if (const std::uint64_t id = submit_plainly(*c, self, d, detached, plain_kinds); id != 0)
         [[likely]]

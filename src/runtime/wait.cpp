@@ -199,8 +199,8 @@ outcome wait_one(runtime_state* c, std::uint64_t id, std::int64_t timeout_ns,
   return wait_any_way(c, self, id, timeout_ns, asked);
 }
 
-void wait_or_throw(runtime_state* c, std::uint64_t& id, wait_policy how) {
-  participant* const self = c == nullptr ? nullptr : here(*c);
+[[gnu::noinline]] void wait_or_throw(runtime_state* c, std::uint64_t& id, wait_policy how) {
+  participant* const self = c == nullptr ? nullptr : here_first(*c);
   if (how > wait_policy::of_runtime || !wait_at_once(c, self, id))
     return wait_long(c, self, id, how);
   id = 0;
@@ -449,13 +449,13 @@ outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns,
     if (!tickets[i]) continue;
     if (tickets[i].home() != home) {
       home = tickets[i].home();
-      self = home == nullptr ? nullptr : detail::here(*home);
+      self = home == nullptr || !is_good ? nullptr : detail::here(*home);
     }
-    if (is_good && self != nullptr && detail::collect_success(*home, *self, tickets[i].id())) {
+    if (self != nullptr && detail::collect_success(*home, *self, tickets[i].id())) {
       tickets[i].forget();
       continue;
     }
-    if (is_good && self != nullptr && self->running != nullptr) [[unlikely]] {
+    if (self != nullptr && self->running != nullptr) [[unlikely]] {
       timeout.left_ns(home);  // its clock begins before a child runs
       const std::size_t left = detail::collect_children(*home, *self, tickets, i + 1);
       if (left <= i) {

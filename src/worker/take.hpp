@@ -228,9 +228,7 @@ inline bool take_queued(engine& e, participant& self, job& j) noexcept {
 // Queues a task of the backlog, which has a slot now.
 inline void queue_admitted(engine& e, participant& self, std::uint32_t task,
                            const backlog_task& head, const argument* arguments) noexcept {
-  e.task_slots.write(task, head, head.flags, arguments);
-  e.task_slots.at(task).parent = head.parent;
-  e.task_slots.at(task).parent_generation = head.parent_generation;
+  e.task_slots.write(task, head, head.flags, arguments, {head.parent, head.parent_generation});
   if ((head.flags & task_has_locks) != 0) {
     e.mutexes.note(e.task_slots.extra(task), head.locks, head.lock_count);
     if (!e.mutexes.acquire(e.task_slots, task)) return;
