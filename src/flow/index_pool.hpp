@@ -11,7 +11,7 @@ namespace lev {
 
 // A participant's own free numbers. `limit` is 0 when the pool is too small to share out.
 struct index_cache {
-  static constexpr std::uint32_t size_max = 32;
+  static constexpr std::uint32_t size_max = 48;
   std::uint32_t count() const noexcept {
     // Pairs with set_count(): numbers that have left for the ring are seen there.
     return count_.load(memory_order_acquire);

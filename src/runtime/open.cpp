@@ -192,11 +192,18 @@ void open_shared(runtime_state& c) {
 // A submit finds as many edges as it may name, however many are in caches.
 constexpr std::uint32_t edges_of_submit = options::after_max;
 
-// All caches together hold at most half of `there`, so that one participant cannot starve another.
-std::uint32_t limit_of_cache(const runtime_state& c, std::uint32_t there) {
+// The limit of a participant's cache. All caches together hold at most half of `there`, so that one
+// participant cannot starve another. Half of that is for the workers and the first hosts, as few
+// programs have more: by default enough for a host that waits for 32 tasks at a time.
+std::uint32_t limit_of_cache(const runtime_state& c, std::uint32_t there, std::uint32_t index) {
   constexpr std::uint32_t limit_min = 4;
-  LEV_ASSERT(c.participant_count != 0);
-  const std::uint32_t limit = smaller(index_cache::size_max, there / 2 / c.participant_count);
+  constexpr std::uint32_t first_hosts = 8;
+  const std::uint32_t shared = there / 2;
+  const std::uint32_t first = smaller(c.first_host + first_hosts, c.participant_count);
+  const std::uint32_t others = c.participant_count - first;
+  LEV_ASSERT(first != 0);
+  std::uint32_t limit = smaller(index_cache::size_max, (others == 0 ? shared : shared / 2) / first);
+  if (index >= first) limit = smaller(limit, (shared - limit * first) / others);
   // A submit that is refused when all are in use must find each free one.
   return limit < limit_min || c.settings.full == when_full::fail ? 0 : limit;
 }
@@ -222,8 +229,8 @@ void open_participants(runtime_state& c) {
     p.is_worker = i < c.first_host;
     p.random = random_source(c.settings.seed * 0x10001u + i);
     p.ready = c.sched.ready().place_of(p.is_worker ? i : i - c.first_host);
-    p.free_slots.limit = limit_of_cache(c, c.settings.tickets);
-    p.free_edges.limit = limit_of_cache(c, c.edges.count() - edges_of_submit);
+    p.free_slots.limit = limit_of_cache(c, c.settings.tickets, i);
+    p.free_edges.limit = limit_of_cache(c, c.edges.count() - edges_of_submit, i);
     if (frames) p.frames = c.frames.get() + frames_each * i;
     for (atomic<std::uint32_t>& s : p.staged) s.store(no_slot, memory_order_relaxed);
     if (c.hints != nullptr) p.hints = c.hints.get() + std::size_t{hint_count} * i;
