@@ -42,9 +42,15 @@ inline void run_pass(engine& e, participant& self) noexcept {
   end_pass(e, self, report);
 }
 
-inline void note_hint(engine& e, std::uint32_t task, data_hint& h) noexcept {
+// Notes where the data of a task is that goes to this place of the own inbox. Most tasks declare no
+// memory.
+inline void note_hint(engine& e, participant& self, std::uint32_t task,
+                      std::uint32_t place) noexcept {
   const slot& s = e.task_slots.at(task);
   std::uint32_t rest = procedure_at(s.procedure).memory & ((1u << near_arguments) - 1);
+  if (rest == 0 && place >= self.hints_below) return;
+  self.hints_below = larger(self.hints_below, place + 1);
+  data_hint& h = self.hints[place & (hint_count - 1)];
   data_hint::place* to = h.places;
   for (; rest != 0; rest &= rest - 1) *to++ = rows_to_fetch(s.arguments[std::countr_zero(rest)]);
   h.count = static_cast<std::uint32_t>(to - h.places);
@@ -57,8 +63,7 @@ inline bool push_all_own(engine& e, participant& self, const std::uint32_t* task
   LEV_DCHECK(runs_here(self));
   if (e.depth > 1) {
     const std::uint32_t bottom = self.inbox.bottom();
-    for (std::uint32_t i = 0; i < count; ++i)
-      note_hint(e, tasks[count - 1 - i], self.hints[(bottom + i) & (hint_count - 1)]);
+    for (std::uint32_t i = 0; i < count; ++i) note_hint(e, self, tasks[count - 1 - i], bottom + i);
   }
   const bool heard = e.doorbell.someone_sleeps();
   if (!self.inbox.try_push_all(tasks, count, heard || !e.has_heavy_fence)) return false;

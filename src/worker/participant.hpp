@@ -296,7 +296,8 @@ struct alignas(line_pair_bytes) participant {
   event_ring events;
   std::uint32_t executing = 0;  // of its contexts, while it is traced
   std::uint64_t busy_since_ns = 0;
-  data_hint* hints = nullptr;  // hint_count of them
+  data_hint* hints = nullptr;     // hint_count of them
+  std::uint32_t hints_below = 0;  // the places in the inbox from here on have none
 };
 
 // runs_here() is for assertions: the caller is the owner of the participant. For a host that does

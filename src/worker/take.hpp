@@ -96,15 +96,18 @@ inline bool take_letter(engine& e, participant& self, job& j) noexcept {
   LEV_DCHECK(h.count <= data_hint::places_max);
   for (std::uint32_t i = 0; i < h.count; ++i) prefetch_rows(h.places[i]);
 }
+// Of the task at a place of the own inbox.
+[[gnu::always_inline]] inline void prefetch_place(const participant& self,
+                                                  std::uint32_t place) noexcept {
+  if (place < self.hints_below) prefetch(self.hints[place & (hint_count - 1)]);
+}
 
 inline std::uint32_t take_own(engine& e, participant& self) noexcept {
   LEV_DCHECK(runs_here(self));
   std::uint32_t task = 0;
   if (!self.inbox.try_pop(&task)) return no_slot;
-  if (e.depth > 1) {
-    // The hint `depth - 1` tasks from now; whatever is there, prefetching it does no harm.
-    prefetch(self.hints[(self.inbox.bottom() - (e.depth - 1)) & (hint_count - 1)]);
-  }
+  // The hint `depth - 1` tasks from now; whatever is there, prefetching it does no harm.
+  prefetch_place(self, self.inbox.bottom() - (e.depth - 1));
   return task;
 }
 
@@ -166,7 +169,7 @@ inline std::uint32_t count_ready(engine& e, participant& self, const index_ring<
   const bool is_in = push_all_own(e, self, batch + 1, n - 1);
   LEV_ASSERT(is_in);
   for (std::uint32_t i = 1; i < n && i < e.depth; ++i)
-    prefetch(self.hints[(self.inbox.bottom() - i) & (hint_count - 1)]);
+    prefetch_place(self, self.inbox.bottom() - i);
   // Between the two queues they were in none: a sleeper's last look may have missed them.
   wake_worker(e, self);
   return batch[0];
