@@ -163,7 +163,7 @@ class made_range {
   }
   [[gnu::always_inline]] void end_one() noexcept {
     end_if_forked(state_, failures_ != 0);
-    if (float_mode() != self_.float_mode) set_float_mode(self_.float_mode);
+    restore_float_mode(self_.float_mode);
   }
   // A task whose memory is strided, sliced or far is run by itself, and so is one to be refused.
   [[gnu::noinline]] void run_apart(std::uint64_t i, const draft& d) {

@@ -180,7 +180,7 @@ class host_watch {
   }
   void end() noexcept {
     end_if_forked(*self_.engine);
-    if (float_mode() != self_.float_mode) set_float_mode(self_.float_mode);
+    restore_float_mode(self_.float_mode);
   }
 
  protected:
@@ -232,9 +232,7 @@ class process_watch {
   // Its rows are copies, which follow each other.
   static constexpr std::uint32_t tasks_ahead() noexcept { return 0; }
   bool begin(std::uint32_t index) noexcept { return worker_columns->begin(index); }
-  void end() noexcept {
-    if (float_mode() != float_mode_) set_float_mode(float_mode_);
-  }
+  void end() noexcept { restore_float_mode(float_mode_); }
 
  private:
   std::uint64_t float_mode_ = float_mode();

@@ -121,7 +121,7 @@ void run_tail(engine& e, participant& self, const served& s) noexcept {
     const acting actor(self);  // perhaps in a call that serves nobody, as a submit
     call_back(e, s.callback, s.context);
   }
-  if (float_mode() != mode) set_float_mode(mode);
+  restore_float_mode(mode);
   LEV_DCHECK(self.running == &tail && self.nest == nest);  // on whatever stack it waited
   LEV_DCHECK(!self.is_telling);
   if (tail.transfers != nullptr) end_transfers(self, tail);

@@ -78,7 +78,7 @@ void run_context(void* argument) {
   held_context& h = *static_cast<held_context*>(argument);
   contexts& c = *h.owner;
   for (;;) {
-    if (float_mode() != c.self->float_mode) set_float_mode(c.self->float_mode);
+    restore_float_mode(c.self->float_mode);
     if (h.thread != nullptr) {
       h.thread->run();
       h.thread = nullptr;

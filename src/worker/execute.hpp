@@ -29,7 +29,7 @@ inline bool rounds_plainly() noexcept {
   four sum = {1, -1, 1, smallest};
   const four small = {0.75f * unit, -0.25f * unit, 0.25f * unit, smallest};
   constexpr four expected = {1 + unit, -1, 1, 2 * smallest};
-  __asm__ volatile("addps %1, %0" : "+x"(sum) : "x"(small));
+  __asm__ volatile("addps %1, %0" : "+x"(sum) : "xm"(small));
   const four_words same =
       reinterpret_cast<four_words>(sum) == reinterpret_cast<four_words>(expected);
   return __builtin_ia32_movmskps(reinterpret_cast<four>(same)) == 0xf;
@@ -50,6 +50,11 @@ inline void set_float_mode(std::uint64_t mode) noexcept {
   __asm__ volatile("fldcw %0" : : "m"(x87));
   __builtin_ia32_ldmxcsr(static_cast<unsigned>(mode));
 }
+inline bool has_float_mode(std::uint64_t mode) noexcept {
+  if (mode == float_plain) [[likely]]
+    return x87_mode() == x87_plain && rounds_plainly();
+  return float_mode() == mode;
+}
 #elif defined(__aarch64__)
 inline std::uint64_t float_mode() noexcept {
   std::uint64_t mode;
@@ -65,23 +70,38 @@ inline std::uint64_t float_mode() noexcept {
 }
 inline void set_float_mode(std::uint64_t) noexcept {}
 #endif
+#if !defined(__x86_64__)
+inline bool has_float_mode(std::uint64_t mode) noexcept {
+  return float_mode() == mode;
+}
+#endif
+
+inline void restore_float_mode(std::uint64_t mode) noexcept {
+  if (!has_float_mode(mode)) [[unlikely]]
+    set_float_mode(mode);
+}
 
 // A task that runs while another waits starts with the server's floating-point mode; the waiting
 // one finds its own again.
 class mode_of_waiter {
  public:
-  explicit mode_of_waiter(participant& self) noexcept : self_(self), own_(float_mode()) {
-    if (own_ != self.float_mode) set_float_mode(self.float_mode);
+  explicit mode_of_waiter(const participant& self) noexcept
+      : is_own_(!has_float_mode(self.float_mode)) {
+    if (!is_own_) [[likely]]
+      return;
+    own_ = float_mode();
+    set_float_mode(self.float_mode);
   }
   ~mode_of_waiter() {
-    if (own_ != self_.float_mode) set_float_mode(own_);
+    if (is_own_) [[unlikely]]
+      set_float_mode(own_);
   }
   mode_of_waiter(const mode_of_waiter&) = delete;
   mode_of_waiter& operator=(const mode_of_waiter&) = delete;
 
  private:
-  participant& self_;
-  std::uint64_t own_;
+  bool is_own_;
+  std::uint64_t own_ = 0;
 };
 
 // The price of the task in virtual time, by its procedure's hook; a hook that throws counts as
@@ -114,14 +134,16 @@ inline void execute_body(engine& e, participant& self, job& j, const procedure_i
   LEV_DCHECK(j.below != &j && j.result == status::ok);
   try {
     j.task_code = p.run(call{j.views, j.argument_count, p.context});
-    if (j.task_code != 0) j.result = status::task_failed;
+    end_if_forked(e, j.task_code != 0);
+    if (j.task_code != 0) [[unlikely]]
+      j.result = status::task_failed;
   } catch (...) {
+    end_if_forked(e, true);
     note_thrown(e, j);
   }
-  end_if_forked(e, j.result != status::ok);
   LEV_DCHECK(self.running == &j && self.nest == nest);  // on whatever stack it waited
   if (j.transfers != nullptr) end_transfers(self, j);
-  if (float_mode() != self.float_mode) set_float_mode(self.float_mode);
+  restore_float_mode(self.float_mode);
   --self.nest;
   self.running = j.below;
 }

@@ -104,7 +104,7 @@ class worker_process {
  private:
   void run_task(client& c) noexcept {
     c.run();
-    if (float_mode() != float_mode_) set_float_mode(float_mode_);
+    restore_float_mode(float_mode_);
     c.pass(chaos_step::finished, "worker.finished");
     if (is_retiring) leave();
     c.go_on();
