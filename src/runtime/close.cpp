@@ -75,6 +75,7 @@ status close_within(runtime_state* c, std::int64_t timeout_ns, bool cancel_waiti
   tell_all_for_space(*c);
   if (cancel_waiting) {
     c->cancelling.store(1, memory_order_relaxed);
+    c->runs_plainly.store(0, memory_order_relaxed);
     c->crew->recall(*self);
   }
   c->phase_open.store(0, memory_order_relaxed);

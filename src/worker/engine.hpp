@@ -88,6 +88,9 @@ struct engine {
   // Written by close(), read by workers: 1 when waiting tasks are to be cancelled. Publishes
   // nothing.
   atomic<std::uint32_t> cancelling{0};
+  // Written by open() and close(), read by those who run tasks: 1 while plain tasks are run by the
+  // straight path. There is no trace then, and `cancelling` is 0. Publishes nothing.
+  atomic<std::uint32_t> runs_plainly{0};
   // Written by close(), read by workers: 1 when they are to return. Publishes nothing.
   atomic<std::uint32_t> stopping{0};
 

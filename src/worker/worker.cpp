@@ -124,8 +124,7 @@ inline bool is_next_piece(const engine& e, const participant& self, std::uint32_
 template <class Task>
 inline bool is_run_plainly(const engine& e, const participant& self, const Task& t,
                            std::uint64_t seen) noexcept {
-  if (!e.is_straight || self.events.is_open() || e.cancelling.load(memory_order_relaxed) != 0 ||
-      (seen & state_bits::cancel_asked) != 0)
+  if (e.runs_plainly.load(memory_order_relaxed) == 0 || (seen & state_bits::cancel_asked) != 0)
     return false;
   const std::uint32_t flags = t.flags & ~std::uint32_t{task_detached};
   if (flags == 0) [[likely]]
@@ -206,7 +205,6 @@ bool divide(engine& e, participant& self, std::uint32_t task) noexcept {
   }
   job j{job::to_be_taken{}};
   read_job(s, j, task, seen);
-  j.tag = tag_here(self);
   return execute_plainly(e, self, j, by);
 }
 
