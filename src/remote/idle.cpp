@@ -140,7 +140,7 @@ class watching {
   bool was_watching_ = std::exchange(own_.is_watching, true);
 };
 
-bool run_turn(engine& e, participant& self) noexcept {
+bool run_turn(engine& e, participant& self, awaited*) noexcept {
   return static_cast<remote_crew&>(*e.crew).run_one(self);
 }
 

@@ -55,7 +55,7 @@ void crew::idle(participant& self, awaited& what, std::uint64_t deadline_ns,
 bool crew::await(participant& self, awaited& what, std::uint64_t deadline_ns, wait_policy how,
                  giving_up when) noexcept {
   if (self.running != nullptr) return wait_in_task(e, self, what, deadline_ns, when);
-  const turn_of_work work = how == wait_policy::help ? &lev::run_one : nullptr;
+  const turn_of_work work = how == wait_policy::help ? &lev::run_some : nullptr;
   return serve_until(e, self, what, deadline_ns, how, work);
 }
 

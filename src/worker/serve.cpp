@@ -80,10 +80,10 @@ void leave(engine& e, participant& self) noexcept {
   LEV_DCHECK(is_at_rest(self) && !has_other_contexts(self));
 }
 
-// One turn: a task, if there is one, and a turn for the other contexts. False: there is nothing to
+// One turn: tasks, if there are some, and a turn for the other contexts. False: there is nothing to
 // do for either.
-static bool serve_one(engine& e, participant& self, turn_of_work work) noexcept {
-  const bool ran = work != nullptr && work(e, self);
+static bool serve_one(engine& e, participant& self, awaited* what, turn_of_work work) noexcept {
+  const bool ran = work != nullptr && work(e, self, what);
   if (!has_other_contexts(self)) return ran;
   // Another context goes on with its task, for as long as that takes: no letter waits behind it.
   close_mailbox(e, self);
@@ -102,8 +102,9 @@ bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t dead
   // A waiter that runs nothing meanwhile must not keep the tasks it took before.
   if (how != wait_policy::help) leave(e, self);
   bool is_there = false;
+  awaited* const only = deadline_ns == no_deadline ? &what : nullptr;
   while (!(is_there = what.is_there())) {
-    const bool ran = serve_one(e, self, work);
+    const bool ran = serve_one(e, self, only, work);
     if (deadline_ns != no_deadline && e.machine->now_ns() >= deadline_ns) break;
     if (ran) continue;
     // Perhaps it has run the last piece of the bulk that it waits for, and needs its free slots.

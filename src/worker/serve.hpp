@@ -8,9 +8,10 @@
 namespace lev {
 
 // serve_until() waits for `what` as `how` says. Meanwhile it does its crew's work, one turn of
-// `work` after the other: it runs tasks, or tends those that run elsewhere; null: nothing. False:
-// the deadline passed first. Precondition: no task runs below.
-using turn_of_work = bool (*)(engine& e, participant& self) noexcept;
+// `work` after the other: it runs tasks, or tends those that run elsewhere; null: nothing. A turn
+// may have several tasks as long as `what` is not there; null: it is to be short. False: the
+// deadline passed first. Precondition: no task runs below.
+using turn_of_work = bool (*)(engine& e, participant& self, awaited* what) noexcept;
 bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
                  wait_policy how, turn_of_work work) noexcept;
 

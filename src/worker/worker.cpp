@@ -283,6 +283,13 @@ inline void turn_to_work(engine& e, participant& self, bool is_direct) noexcept 
   if (self.was_last_poller) wake_another(e, self);
 }
 
+// Whether the next task of the own inbox is next for a participant that has ended one: no other
+// context, letter or sleeper waits for a look, and no other task has its turn (take_in_turn()).
+inline bool is_undisturbed(const participant& self) noexcept {
+  return !has_other_contexts(self) && self.is_mailbox_open.load(memory_order_relaxed) == 0 &&
+         !self.was_last_poller && self.pieces_in_a_row == 0;
+}
+
 // From here on an idle worker may take the job.
 void show_staged(engine& e, participant& self, job& j) noexcept {
   j.is_shown = true;
@@ -447,16 +454,24 @@ void run_staged(engine& e, participant& self) noexcept {
   run_ahead(e, self, false);
 }
 
-// One task, from beginning to end, or one turn of those in flight.
-bool run_one(engine& e, participant& self) noexcept {
+bool run_some(engine& e, participant& self, awaited* what) noexcept {
+  constexpr std::uint32_t most = 32;
   LEV_DCHECK(runs_here(self));
   if (self.frames != nullptr) return run_ahead(e, self, true);
   if (self.mailbox.has_letter(self.letters_seen) && run_letter(e, self)) return true;
-  const std::uint32_t task = take_in_turn(e, self);
+  std::uint32_t task = take_in_turn(e, self);
   if (task == no_slot) return false;
   turn_to_work(e, self, false);
-  run_taken(e, self, task);
+  for (std::uint32_t left = most; task != no_slot; task = take_own(e, self)) {
+    run_taken(e, self, task);
+    if (what == nullptr || --left == 0 || !is_undisturbed(self) || what->is_there()) break;
+  }
   return true;
+}
+
+// One task, from beginning to end, or one turn of those in flight.
+bool run_one(engine& e, participant& self) noexcept {
+  return run_some(e, self, nullptr);
 }
 
 }  // namespace lev
