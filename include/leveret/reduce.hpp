@@ -2,7 +2,6 @@
 #ifndef LEVERET_REDUCE_HPP
 #define LEVERET_REDUCE_HPP
 
-#include <atomic>
 #include <cstdint>
 
 namespace lev::detail {
@@ -13,17 +12,24 @@ struct reduced_piece {
   reduced_piece* next = nullptr;
 };
 
-// sort_by_begin() returns the first of the list.
-reduced_piece* sort_by_begin(reduced_piece* list) noexcept;
+// A list of pieces. Throws std::bad_alloc.
+struct reduction;
+reduction* open_reduction();
+// Any thread, until the loop has ended.
+void add_piece(reduction* r, reduced_piece* made) noexcept;
+// sort_pieces() returns the first by `begin`, close_reduction() the first of what is left to be
+// deleted, as if there had been no such list.
+reduced_piece* sort_pieces(reduction* r) noexcept;
+reduced_piece* close_reduction(reduction* r) noexcept;
 
 template <class T>
 class reduced_pieces {
  public:
-  reduced_pieces() = default;
+  reduced_pieces() : list_(open_reduction()) {}
   reduced_pieces(const reduced_pieces&) = delete;
   reduced_pieces& operator=(const reduced_pieces&) = delete;
   ~reduced_pieces() {
-    for (reduced_piece* p = first_.load(std::memory_order_relaxed); p != nullptr;) {
+    for (reduced_piece* p = close_reduction(list_); p != nullptr;) {
       auto* done = static_cast<piece*>(p);
       p = p->next;
       delete done;
@@ -33,20 +39,14 @@ class reduced_pieces {
   // make() gives the value, which is made where it stays. Any thread.
   template <class Make>
   void add(std::uint64_t begin, Make&& make) {
-    reduced_piece* made = new piece(begin, make);
-    made->next = first_.load(std::memory_order_relaxed);
-    // The loop's end publishes the piece to put_together(), as it does the body's other stores.
-    while (!first_.compare_exchange_weak(made->next, made, std::memory_order_release,
-                                         std::memory_order_relaxed)) {
-    }
+    add_piece(list_, new piece(begin, make));
   }
 
   // put_together() folds the values from left to right; `otherwise` if there are none. When the
   // loop has ended.
   template <class Combine>
   T put_together(T&& otherwise, Combine& combine) {
-    reduced_piece* p = sort_by_begin(first_.load(std::memory_order_relaxed));
-    first_.store(p, std::memory_order_relaxed);
+    reduced_piece* p = sort_pieces(list_);
     if (p == nullptr) return static_cast<T&&>(otherwise);
     T all = static_cast<T&&>(static_cast<piece*>(p)->value);
     while ((p = p->next) != nullptr)
@@ -61,8 +61,7 @@ class reduced_pieces {
     T value;
   };
 
-  // Written by the threads that run pieces; read when they are done.
-  std::atomic<reduced_piece*> first_{nullptr};
+  reduction* list_;
 };
 
 }  // namespace lev::detail

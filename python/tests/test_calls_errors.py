@@ -99,7 +99,7 @@ def test_an_item_that_raises_ends_no_chunk(
     texts = ["1", "one", [2], "2", None, "3"] * 2
     got = list(one.map(int, texts, chunksize=12, return_exceptions=True))
     assert sent[0] == 12
-    assert len(sent) <= 4  # where each of the six that raise ended one: 7; a slow machine makes some
+    assert len(sent) <= 4  # not 7, though a slow machine makes some
     kinds = [int, ValueError, TypeError, int, TypeError, int] * 2
     assert list(map(type, got)) == kinds and got[-1] == 3 and "'one'" in str(got[1])
 
@@ -335,22 +335,20 @@ def test_what_cannot_be_pickled_is_told_apart(pool: ProcessExecutor) -> None:
 class Bound:
     """As objects of pybind11 are: their refusal to be pickled is a RuntimeError."""
 
+    def use(self) -> None: ...
+
     def __repr__(self) -> str:
         return "bound"
 
     def __reduce__(self) -> Any:
         raise RuntimeError("<bound> is not pickleable.")
 
-    def use(self) -> None: ...
-
 
 def test_objects_and_functions_of_pybind11(pool: ProcessExecutor) -> None:
     with pytest.raises(RuntimeError, match=r"^repr\(bound\): <bound> is not pickleable"):
         pool.submit(repr, Bound()).result(30)
-    with pytest.raises(RuntimeError, match=r"^Bound.use\(\): <bound> is not pickleable"):
-        pool.submit(Bound().use).result(30)
-    for owner in ("pybind11_detail_function_record_v1_abi_1", "PyCapsule"):  # version 3; 2
-        Bound.use.__qualname__ = f"{owner}.use"
+    for owner in ("pybind11_detail_function_record_v1_abi_1.", "PyCapsule."):  # version 3; 2
+        Bound.use.__qualname__ = owner + "use"
         with pytest.raises(RuntimeError, match=r"^use\(\): <bound> is not pickleable"):
             pool.submit(Bound().use).result(30)
 

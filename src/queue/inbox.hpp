@@ -50,8 +50,8 @@ class inbox {
     bottom_.exchange(bottom_.load(memory_order_relaxed), memory_order_seq_cst);
   }
 
-  // The owner calls try_pop(): it gets the youngest value. try_pop_last() is for an owner that knows
-  // the value by ends_with().
+  // The owner calls try_pop(): it gets the youngest value. try_pop_last() is for an owner that
+  // knows the value by ends_with().
   bool try_pop(std::uint32_t* value) noexcept {
     const std::int64_t bottom = bottom_.load(memory_order_relaxed) - 1;
     if (bottom < top_.load(memory_order_relaxed)) return false;

@@ -351,8 +351,8 @@ runtime_state* open(const config& given) try {
   throw error(status::out_of_memory, -1,
               space.rlim_cur == RLIM_INFINITY
                   ? "no memory for the runtime; lower config.tickets, host_threads or trace_events"
-                  : "no memory for the runtime; lower config.tickets, host_threads or trace_events, "
-                    "or raise the limit of address space (ulimit -v)");
+                  : "no memory for the runtime; lower config.tickets, host_threads or "
+                    "trace_events, or raise the limit of address space (ulimit -v)");
 }
 
 }  // namespace lev::detail

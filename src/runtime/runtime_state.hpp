@@ -49,8 +49,8 @@ struct runtime_state : engine {
 // part in the runtime (engine::why_absent).
 participant* here(runtime_state& c) noexcept;
 
-// here_first() is here() for a function that begins with it and asks no more, and is not inlined: so
-// no place of the thread's notes is kept across a switch of stacks.
+// here_first() is here() for a function that begins with it and asks no more, and is not inlined:
+// so no place of the thread's notes is kept across a switch of stacks.
 [[gnu::always_inline]] inline participant* here_first(runtime_state& c) noexcept {
 #ifdef LEVERET_MODEL_CHECKER
   return here(c);  // its threads are one thread

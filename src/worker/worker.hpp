@@ -13,8 +13,8 @@ namespace lev {
 void help_itself(engine& e, participant& self, std::uint32_t task) noexcept;
 
 // run_one() takes one task to its end, on a participant that serves and has no task below.
-// run_some() is for one that waits for `what`: it goes on with the tasks of its own inbox until that
-// is there, or there is something else to look at; null: one task.
+// run_some() is for one that waits for `what`: it goes on with the tasks of its own inbox until
+// that is there, or there is something else to look at; null: one task.
 bool run_one(engine& e, participant& self) noexcept;
 bool run_some(engine& e, participant& self, awaited* what) noexcept;
 // run_staged() is that for the oldest task staged here, and takes no more: for one that leaves.
