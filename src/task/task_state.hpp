@@ -162,7 +162,7 @@ class task_state {
     // Pairs with peek(), collect() and word(): publishes the outcome, which is 0, and the outputs.
     // And with announce(): on failure what it published is visible.
     return word_.compare_exchange_strong(seen, seen + (bits::done - bits::live),
-                                         memory_order_release, memory_order_acquire);
+                                         memory_order_acq_rel, memory_order_acquire);
   }
 
   // try_finish_collected() is try_finish() with success and collect() in one step, for a completer
