@@ -194,7 +194,8 @@ constexpr std::uint32_t edges_of_submit = options::after_max;
 
 // The limit of a participant's cache. All caches together hold at most half of `there`, so that one
 // participant cannot starve another. Half of that is for the workers and the first hosts, as few
-// programs have more: by default enough for a host that waits for 32 tasks at a time.
+// programs have more: by default enough for a host that waits for 32 tasks at a time. None has less
+// than its equal share, and the others have `limit_min` where there are so many.
 std::uint32_t limit_of_cache(const runtime_state& c, std::uint32_t there, std::uint32_t index) {
   constexpr std::uint32_t limit_min = 4;
   constexpr std::uint32_t first_hosts = 8;
@@ -202,7 +203,10 @@ std::uint32_t limit_of_cache(const runtime_state& c, std::uint32_t there, std::u
   const std::uint32_t first = smaller(c.first_host + first_hosts, c.participant_count);
   const std::uint32_t others = c.participant_count - first;
   LEV_ASSERT(first != 0);
-  std::uint32_t limit = smaller(index_cache::size_max, (others == 0 ? shared : shared / 2) / first);
+  const std::uint32_t equal = shared / c.participant_count;
+  std::uint32_t limit = others == 0 ? equal : larger(shared / 2 / first, equal);
+  if (equal >= limit_min) limit = smaller(limit, (shared - others * limit_min) / first);
+  limit = smaller(index_cache::size_max, limit);
   if (index >= first) limit = smaller(limit, (shared - limit * first) / others);
   // A submit that is refused when all are in use must find each free one.
   return limit < limit_min || c.settings.full == when_full::fail ? 0 : limit;

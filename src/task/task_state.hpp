@@ -6,7 +6,7 @@
 //   free     in a list of free slots                owner: the list
 //   live     being built, waiting, or running       owner: submitter, then queues, then one worker
 //   done     the outcome and the outputs are there  owner: the holder of the ticket
-//   taken    the ticket is being collected          owner: the collector
+//   taken    the ticket is being collected          owner: the collector (none after success)
 //
 // While a task is live, its outcome field is ok, or cancelled once that was requested. The field's
 // highest bit says that the task must end even if it runs.

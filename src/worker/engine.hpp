@@ -53,7 +53,7 @@ struct engine {
   std::uint32_t first_host = 0;   // of the participants that host threads are bound to
   bool has_heavy_fence = false;   // see sync/fence.hpp
   // Tasks run in this process, with their memory in place, in real time: so a plain one may take
-  // the straight path. That path checks for filters and traces, which come and go.
+  // the straight path. That path checks for filters, which come and go.
   bool is_straight = false;
   std::uint32_t turns_per_look = 1;  // idle polling: turns between looks at the shared queues
   std::uint64_t id = 0;              // unique in the process

@@ -134,7 +134,7 @@ inline void execute_body(engine& e, participant& self, job& j, const procedure_i
   LEV_DCHECK(j.below != &j && j.result == status::ok);
   try {
     j.task_code = p.run(call{j.views, j.argument_count, p.context});
-    end_if_forked(e, j.task_code != 0);
+    end_if_forked(e, j.task_code != 0 || j.result != status::ok);
     if (j.task_code != 0) [[unlikely]]
       j.result = status::task_failed;
   } catch (...) {
