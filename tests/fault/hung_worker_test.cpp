@@ -1,12 +1,10 @@
 // Workers that hang before they are ready for their first task, as in a fork handler of a library
 // that waits for a lock: here they stop. Tasks that wait for them can be ended, a worker that is
-// not ready in time is replaced, and in the end the pool says that there is none. And zygotes that
-// are stopped, or tell nothing any more.
+// not ready in time is replaced, and in the end the pool says that there is none. And a zygote that
+// is stopped.
 #include <gtest/gtest.h>
 #include <leveret/leveret.hpp>
 
-#include <sched.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -29,15 +27,6 @@ const auto hang = define("hung.hang", [] {
   for (;;) pause();
 });
 const auto tell_parent = define("hung.tell_parent", [](result<int> pid) { pid = getppid(); });
-
-// The zygote cannot wait for its files any more, once it has been stopped in a wait.
-const auto silence_parent = define("hung.silence_parent", [] {
-  const rlimit none{0, 0};
-  prlimit(getppid(), RLIMIT_NOFILE, &none, nullptr);
-  kill(getppid(), SIGSTOP);
-  while (state_of(getppid()) != 'T') sched_yield();
-  kill(getppid(), SIGCONT);
-});
 
 class hung : public testing::TestWithParam<bool> {
  protected:
@@ -121,27 +110,6 @@ TEST(stopped_zygote, goes_on_when_it_owes_a_report) {
   kill(zygote, SIGSTOP);
   ticket t = r.submit(hang);
   EXPECT_EQ(r.close(1, true, true), status::ok);
-}
-
-class mute_zygote : public hung {};
-INSTANTIATE_TEST_SUITE_P(zygote, mute_zygote, testing::Values(false),
-                         [](const auto&) { return std::string("of_a_host"); });
-
-TEST_P(mute_zygote, that_reports_no_death_is_replaced) {
-  runtime r(settings(~0u, arrival_ms));
-  r.submit(silence_parent).wait();
-  EXPECT_EQ(r.submit(options().max_attempts(1), crash).wait_outcome(limit_ns).code, status::poison);
-  EXPECT_EQ(r.submit(nothing).wait_outcome(limit_ns).code, status::ok);
-}
-
-TEST_P(mute_zygote, that_starts_no_worker_is_replaced) {
-  config c = settings(1, arrival_ms);
-  const fault_name fork = "zygote.fork";
-  plan_->point = fork.index;
-  runtime r(c);
-  EXPECT_EQ(r.submit(options().max_attempts(1), crash).wait_outcome(limit_ns).code, status::poison);
-  EXPECT_TRUE(has_hung());
-  EXPECT_EQ(r.submit(nothing).wait_outcome(limit_ns).code, status::ok);
 }
 
 }  // namespace

@@ -5,7 +5,8 @@
 //
 // The two sides are run_shared(), serve_only(), be_free(), read_notes() and detach() of
 // machines/processes/serve.cpp, and drop_member() of zygote_members.cpp with send_note() and
-// kill_if_serving() of zygote_workers.cpp, without what does not concern the berth. A kill comes at
+// kill_if_serving() of zygote_workers.cpp, without what does not concern the berth, or bodies that
+// overwrite it. A kill comes at
 // any step of the worker after the keeper has sent it.
 #include "explore.hpp"
 

@@ -37,12 +37,8 @@ void pool::await_arrival(std::uint32_t worker, std::uint64_t now) noexcept {
   if (is_away(worker)) s.awaited_since_ns = now;
   if (now - s.awaited_since_ns < arrival_ns_max()) return;
   s.awaited_since_ns = now;
-  const bool is_reported = s.pidfd >= 0;
-  s.is_late = is_reported || may_give_up_zygote();
-  if (!is_reported) {
-    is_zygote_over_ |= s.is_late;
-    return;
-  }
+  if (s.pidfd < 0) return;  // nor has its start been reported
+  s.is_late = true;
   if (shares_workers()) {
     send_message(socket_, order{order::give_up, worker, 0});
   } else {

@@ -69,7 +69,7 @@ struct alignas(berth_bytes) berth {
   static_assert(members_max < wanted);
 
   // The worker's part. turn() replaces the number of the member that it serves (plus 1; 0: none).
-  // False: the worker will be killed, and must do nothing more.
+  // False: the worker is doomed, or a body has overwritten the word; it must run no other task.
   [[nodiscard]] bool turn(std::uint32_t from, std::uint32_t to) noexcept {
     LEV_DCHECK(from <= members_max && to <= members_max);
     // Pairs with doom(). Sequentially consistent: the look at the notes comes after it.
@@ -177,7 +177,7 @@ struct alignas(berth_bytes) berth {
   // Written by the worker before its first turn, read by members after a look at `serving`, which
   // publishes it: the number of its process.
   word process{0};
-  // Written by the worker, 1 when it begins its first task, and by the keeper before it starts one;
+  // Written by the worker, 1 when it begins its first task or restores it, and by the keeper before it starts one;
   // read by the keeper after its death. Publishes nothing.
   word has_worked{0};
   // Written by the keeper, read by the worker: the number of notes sent. Publishes that they have

@@ -1,6 +1,6 @@
 // output: a worker of a shared pool prints where the host of its present task does. The task ends
 // when its buffered text is there: a host whose reader does not read keeps its own tasks waiting,
-// and no other host's.
+// and no other host's but by text of threads that its tasks have left behind.
 #ifndef LEVERET_MACHINES_PROCESSES_OUTPUT_HPP
 #define LEVERET_MACHINES_PROCESSES_OUTPUT_HPP
 
@@ -10,17 +10,38 @@
 #include <stdio_ext.h>
 #include <sys/stat.h>
 
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <ctime>
 
 namespace lev::processes {
 
 static_assert(STDERR_FILENO == STDOUT_FILENO + 1);  // the two are walked through
 
+// A reader that is gone ends no task that has succeeded: the signal that says so is taken back, and
+// the text is dropped.
+inline void flush_without_signal(std::FILE* stream) noexcept {
+  sigset_t broken_pipe;
+  sigset_t before;
+  sigset_t pending;
+  sigemptyset(&broken_pipe);
+  sigaddset(&broken_pipe, SIGPIPE);
+  sigpending(&pending);
+  pthread_sigmask(SIG_BLOCK, &broken_pipe, &before);
+  if (fflush_unlocked(stream) != 0 && errno == EPIPE) {
+    __fpurge(stream);
+    const timespec none{};
+    if (sigismember(&pending, SIGPIPE) == 0) sigtimedwait(&broken_pipe, nullptr, &none);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
 // write_out() writes what is buffered, but does not wait for another thread that holds the stream:
 // one that a task has left behind may hold it for ever.
 inline void write_out(std::FILE* stream) noexcept {
   if (__fpending(stream) == 0 || ftrylockfile(stream) != 0) return;
-  fflush_unlocked(stream);
+  flush_without_signal(stream);
   funlockfile(stream);
 }
 inline void write_out() noexcept {

@@ -206,7 +206,6 @@ bool pool::start_worker(std::uint32_t worker) noexcept {
   s.was_ordered = s.is_spared = s.is_late = false;
   s.roused = posted;  // none of its own
   s.start_code = 0;
-  s.owed_looks = 0;
   s.is_awaited = true;
   // The line has no task, and its turn is held.
   s.has_arrived.store(0, memory_order_relaxed);
@@ -349,7 +348,6 @@ void pool::refuse_worker(const report& r) noexcept {
 void pool::take_report(const report& r, int file) {
   if (r.worker >= workers_) return close_file(&file);
   worker_state& s = states_[r.worker];
-  s.owed_looks = 0;
   switch (r.what) {
     case report::started:
       s.is_awaited = false;

@@ -63,15 +63,15 @@ class pool {
     // Only the service uses these.
     pid_t pid = 0;
     int pidfd = -1;
-    bool is_alive = false;         // started, or about to be
-    bool is_awaited = false;       // start_worker() was called, and no report has come
-    int start_code = 0;            // why it could not be started, or not be watched: errno
-    bool is_late = false;          // given up, as it did not arrive
-    bool was_ordered = false;      // kill() was called for this process
-    bool is_spared = false;        // the keeper did not kill it, and spared() has not said so yet
-    std::uint32_t owed_looks = 0;  // at which one report was to come; see rouse_zygote()
-    std::uint32_t kills = 0;       // orders to a keeper: its answer names the one that it is for
-    std::uint32_t roused = 0;      // the task that it was woken for once more; see revisit()
+    bool is_alive = false;     // started, or about to be
+    bool is_awaited = false;   // start_worker() was called, and no report has come
+    int start_code = 0;        // why it could not be started, or not be watched: errno
+    bool is_late = false;      // given up, as it did not arrive
+    bool was_ordered = false;  // kill() was called for this process
+    bool is_owed = false;      // when last looked at, a report was to come; see rouse_zygote()
+    bool is_spared = false;    // the keeper did not kill it, and spared() has not said so yet
+    std::uint32_t kills = 0;   // orders to a keeper: its answer names the one that it is for
+    std::uint32_t roused = 0;  // the task that it was woken for once more; see revisit()
     std::uint64_t awaited_since_ns = 0;  // until it has arrived: when it began to
   };
   // A task's place in worker_state::skipped and worker_state::taken_back.
@@ -104,8 +104,7 @@ class pool {
   bool next_death(remote_death* death);
   bool replace(std::uint32_t worker) noexcept;
   bool kill(std::uint32_t worker, bool is_lost) noexcept;
-  // rouse_zygote(), called twice a second, continues a zygote that has owed a report since the call
-  // before, and gives it up if it goes on to owe it.
+  // rouse_zygote() continues a zygote that has owed a report since the call before.
   void rouse_zygote() noexcept;
   bool spared(std::uint32_t worker) noexcept {
     return std::exchange(states_[worker].is_spared, false);
@@ -123,9 +122,6 @@ class pool {
   bool is_confined() const noexcept {
     return settings_.processes.isolation == lev::isolation::confined;
   }
-  // Whether a zygote that tells nothing can be replaced. That of confined workers may be trying
-  // libraries, and a keeper is not this host's.
-  bool may_give_up_zygote() const noexcept { return zygote_ > 0 && !is_confined(); }
   // False for confined ones: each belongs to one host.
   bool shares_workers() const noexcept { return is_shared() && !is_confined(); }
   bool open_files(std::uint32_t workers);

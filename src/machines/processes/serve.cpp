@@ -10,6 +10,7 @@
 #include "sync/switches.hpp"
 #include "worker/execute.hpp"
 
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -33,6 +34,7 @@ constexpr std::uint32_t looks_per_clock = 64;
 // sleeps.
 constexpr std::uint64_t short_spin_ns = client::patience_ns;
 
+constexpr int kill_ms_max = 1'000;        // in which a keeper kills a worker that it has claimed
 bool is_confined = false;                 // this process has given up its rights
 bool is_retiring = false;                 // retire_worker() was called in this process
 std::uint64_t idle_ns_max = no_deadline;  // retire_worker_after()
@@ -40,9 +42,10 @@ std::uint64_t idle_ns_max = no_deadline;  // retire_worker_after()
 void (*at_end)() = nullptr;
 
 // A thread that a task has left behind may hold a stream for ever, for example while it waits for a
-// line to read. So where there are other threads, one more writes what is buffered, and has a
-// second for that.
+// line to read. So where there are other threads, one more writes what is buffered in streams that
+// are held, and has a second for that.
 void write_all_out() noexcept {
+  if (!is_confined) write_out();  // as long as its reader takes
   constexpr std::uint64_t limit_ns = 1'000'000'000;
   // Written by the writing thread, when it is done; read by this one.
   static atomic<std::uint32_t> is_over{0};
@@ -289,7 +292,8 @@ void worker_process::end_turn() noexcept {
 }
 
 // A worker that fails to turn is doomed: its keeper is about to kill it. Or a body has overwritten
-// the berth: then nobody could end the worker's tasks, or know whose they are, so it ends itself.
+// the berth: then nobody could end the worker's tasks, or know whose they are, so it ends itself. So
+// does one whose mark of doom is a body's, and that nobody kills.
 void worker_process::serve_only(std::uint32_t served) noexcept {
   LEV_DCHECK(berth_ != nullptr && served <= members_max);
   if (served == served_ && berth_->names(served)) return;
@@ -298,7 +302,8 @@ void worker_process::serve_only(std::uint32_t served) noexcept {
       berth_->restore(served_);
       leave();
     }
-    pause();
+    poll(nullptr, 0, kill_ms_max);
+    _exit(1);
   }
   served_ = served;
 }

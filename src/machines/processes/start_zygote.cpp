@@ -1,6 +1,5 @@
 // How a pool starts its zygote, replaces it when it is gone, and ends it.
 #include "base/kernel_numbers.hpp"
-#include "base/numbers.hpp"
 #include "machines/processes/close_from.hpp"
 #include "machines/processes/death.hpp"
 #include "machines/processes/loaded_late.hpp"
@@ -17,8 +16,8 @@
 #include <spawn.h>
 #include <sys/auxv.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
+#include <sys/wait.h>
 
 #include <cerrno>
 #include <csignal>
@@ -246,22 +245,16 @@ bool pool::signal_zygote(int number) noexcept {
 
 // The kernel tells the host of a death, too, but only the zygote's report counts, and the zygote
 // starts the next worker. (Only a private zygote is continued: a keeper serves other hosts, too.)
-// One that owes a report for as long as a worker may take to start has its own trouble, such as a
-// fork handler that hangs. The looks are counted, and not the time, in which the host may have been
-// stopped.
 void pool::rouse_zygote() noexcept {
-  constexpr std::uint32_t look_ms = 500;
-  const std::uint32_t looks_max = faults::arrival_ms_max.load(memory_order_relaxed) / look_ms + 1;
-  std::uint32_t most = 0;
+  bool is_late = false;
   for (std::uint32_t i = 0; i < workers_; ++i) {
     worker_state& s = at(i);
     pollfd over{s.pidfd, POLLIN, 0};
     const bool is_owed = s.is_awaited || (s.pidfd >= 0 && poll(&over, 1, 0) == 1);
-    s.owed_looks = is_owed ? s.owed_looks + 1 : 0;
-    most = larger(most, s.owed_looks);
+    is_late |= is_owed && s.is_owed;
+    s.is_owed = is_owed;
   }
-  if (most > 1 && zygote_ > 0) signal_zygote(SIGCONT);
-  is_zygote_over_ |= most > looks_max && may_give_up_zygote();
+  if (is_late && zygote_ > 0) signal_zygote(SIGCONT);
 }
 
 // A host that has given up rights may be refused the kill, but may still continue a stopped

@@ -280,7 +280,7 @@ void zygote_process::drop_dead_member(std::uint32_t m) {
 
 // A host that connects at this moment finds the socket gone, and starts another keeper. Only
 // workers are waited for: a body may have made this process the parent of others (CLONE_PARENT).
-// A worker that cannot be killed ends with this process.
+// One that has become another user's cannot be killed, and is not waited for.
 void zygote_process::end_if_alone() noexcept {
   if (present_ != 0) return;
   fault_at("zygote.end");

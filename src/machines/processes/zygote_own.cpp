@@ -197,7 +197,7 @@ void zygote_process::end_own(std::uint32_t m) noexcept {
   for (std::uint32_t w = 0; w < members_[m].lanes.size(); ++w) {
     const pid_t pid = std::exchange(members_[m].lanes[w].own.pid, 0);
     if (pid <= 0) continue;
-    wait_for_end(pid);
+    if (kill(pid, SIGKILL) == 0) wait_for_end(pid);
     pass_turn(w);
   }
 }
