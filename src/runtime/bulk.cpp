@@ -245,8 +245,7 @@ void run_loop(runtime_state* c, range r, std::uint32_t grain, void (*run)(void*,
                 "other processes; submit a procedure with a lev::range instead");
   }
   if (r.begin > r.end) {
-    throw error(status::bad_range, 0,
-                "a loop's range ends before it begins; swap its bounds");
+    throw error(status::bad_range, 0, "a loop's range ends before it begins; swap its bounds");
   }
   participant* self = here(*c);
   const bool is_too_deep = self != nullptr && self->nest >= c->settings.nest_max;

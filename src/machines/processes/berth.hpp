@@ -177,8 +177,8 @@ struct alignas(berth_bytes) berth {
   // Written by the worker before its first turn, read by members after a look at `serving`, which
   // publishes it: the number of its process.
   word process{0};
-  // Written by the worker, 1 when it begins its first task or restores it, and by the keeper before it starts one;
-  // read by the keeper after its death. Publishes nothing.
+  // Written by the worker, 1 when it begins its first task or restores it, and by the keeper before
+  // it starts one; read by the keeper after its death. Publishes nothing.
   word has_worked{0};
   // Written by the keeper, read by the worker: the number of notes sent. Publishes that they have
   // come.

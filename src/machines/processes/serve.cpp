@@ -292,8 +292,8 @@ void worker_process::end_turn() noexcept {
 }
 
 // A worker that fails to turn is doomed: its keeper is about to kill it. Or a body has overwritten
-// the berth: then nobody could end the worker's tasks, or know whose they are, so it ends itself. So
-// does one whose mark of doom is a body's, and that nobody kills.
+// the berth: then nobody could end the worker's tasks, or know whose they are, so it ends itself.
+// So does one whose mark of doom is a body's, and that nobody kills.
 void worker_process::serve_only(std::uint32_t served) noexcept {
   LEV_DCHECK(berth_ != nullptr && served <= members_max);
   if (served == served_ && berth_->names(served)) return;

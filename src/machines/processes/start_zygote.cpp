@@ -16,8 +16,8 @@
 #include <spawn.h>
 #include <sys/auxv.h>
 #include <sys/socket.h>
-#include <unistd.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
