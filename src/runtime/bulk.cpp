@@ -241,11 +241,12 @@ void run_loop(runtime_state* c, range r, std::uint32_t grain, void (*run)(void*,
               void* context) {
   if (!c->crew->can_do_closures()) {
     throw error(status::not_supported, -1,
-                "a loop's body refers to this process's memory, and the workers are "
-                "other processes; submit a procedure with a lev::range instead");
+                "parallel_for, parallel_reduce: the body refers to this process's memory, and the "
+                "workers are other processes; submit a procedure with a lev::range instead");
   }
   if (r.begin > r.end) {
-    throw error(status::bad_range, 0, "a loop's range ends before it begins; swap its bounds");
+    throw error(status::bad_range, 0,
+                "parallel_for, parallel_reduce: the range ends before it begins; swap its bounds");
   }
   participant* self = here(*c);
   const bool is_too_deep = self != nullptr && self->nest >= c->settings.nest_max;
