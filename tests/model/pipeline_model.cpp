@@ -295,6 +295,7 @@ int main() {
       .spare("is_there load seq_cst -> acquire", no_phases)
       .spare("is_there load seq_cst -> relaxed", no_phases)
       .spare("tell_all_for_space load seq_cst -> acquire", old_twice)
+      .spare("tell_all_for_space load seq_cst -> relaxed", old_twice)
       .spare("wake_for_slot load seq_cst -> acquire", old_wish)
       .spare("wake_for_slot load seq_cst -> relaxed", old_wish)
       .spare("disarm store seq_cst -> release", old_wish)
