@@ -231,8 +231,6 @@ struct closing : pipeline<closing<Asymmetric>, 1, 2> {
 
 constexpr const char* old_twice =
     "rare: the old value at both of the sleeper's looks, when all others sleep";
-constexpr const char* old_wish =
-    "rare: a giver finds a wish that its host takes back, and the host does not see the slot";
 constexpr const char* no_phases = "no scenario has submits between begin_submit() and end_submit()";
 
 }  // namespace
@@ -296,10 +294,6 @@ int main() {
       .spare("is_there load seq_cst -> relaxed", no_phases)
       .spare("tell_all_for_space load seq_cst -> acquire", old_twice)
       .spare("tell_all_for_space load seq_cst -> relaxed", old_twice)
-      .spare("wake_for_slot load seq_cst -> acquire", old_wish)
-      .spare("wake_for_slot load seq_cst -> relaxed", old_wish)
-      .spare("disarm store seq_cst -> release", old_wish)
-      .spare("disarm store seq_cst -> relaxed", old_wish)
       .spare("unbind store seq_cst -> release", old_twice)
       .spare("unbind store seq_cst -> relaxed", old_twice)
       .end();
