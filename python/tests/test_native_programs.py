@@ -54,7 +54,8 @@ def waits():
         pass
 threading.Thread(target=waits).start()
 told()
-threading.Event().wait(60)
+while True:  # Python may take a signal just before a wait, which goes on then
+    threading.Event().wait(0.1)
 """,
     "beside_an_executor": """
 executor = leveret.ProcessExecutor(1)
