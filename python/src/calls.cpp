@@ -5,8 +5,11 @@ namespace lev::python {
 
 const plan& procedure_in(nb::handle value) {
   if (is_made<plan>(value)) return *nb::inst_ptr<plan>(value);
+  const char* const next = PyCallable_Check(value.ptr()) != 0
+                               ? "; Python functions are run by leveret.ProcessExecutor"
+                               : "";
   raise_type_error("procedure must be a Procedure, made with leveret.load(), leveret.procedure() " +
-                   ("or leveret.builtin(), not " + name_of_type(value)));
+                   ("or leveret.builtin(), not " + name_of_type(value)) + next);
 }
 
 long long integer_in(const char* option, nb::handle value, long long low, long long high) {

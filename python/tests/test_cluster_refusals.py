@@ -225,6 +225,8 @@ def test_procedures_without_a_library(opened: Cluster) -> None:
         opened.submit(nameless, sliced(ones()))
     with pytest.raises(TypeError, match="procedure must be a Procedure"):
         opened.submit("copy", sliced(ones()))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"Python functions are run by Dask's Client\.submit"):
+        opened.submit(len, sliced(ones()))  # type: ignore[arg-type]
 
 
 def test_no_engine() -> None:

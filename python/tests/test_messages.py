@@ -25,6 +25,11 @@ def any_of(thing: Any) -> Any:
 
 WRONG_CALLS: list[tuple[Call, type[Exception], str]] = [
     (lambda r: r.submit(any_of("sum")), TypeError, r"procedure must be .* leveret\.load\(\).* str"),
+    (
+        lambda r: r.submit(any_of(len), [1]),
+        TypeError,
+        r"leveret\.load\(\).*leveret\.ProcessExecutor",
+    ),
     (lambda r: any_of(r).submit(), TypeError, r"submit\(\) needs a procedure"),
     (lambda r: any_of(r).submit(NULL, prio=1), TypeError, "did you mean 'priority'"),
     (lambda r: any_of(r).parallel(NULL), TypeError, "needs a procedure and n"),
