@@ -35,7 +35,7 @@ int main(void) {
                                     lev_memory(LEV_INOUT, y, sizeof y[0], count)};
   lev_ticket ticket = 0;
   if (lev_submit(runtime, procedure, arguments, 3, &ticket) != LEV_OK) return fail("submit");
-  if (lev_wait(runtime, ticket, LEV_FOREVER, NULL) != LEV_OK) return fail("wait");
+  if (lev_wait(runtime, ticket, LEV_NO_TIMEOUT, NULL) != LEV_OK) return fail("wait");
   if (lev_close(runtime) != LEV_OK) return fail("close");
   printf("y[999] = %g\n", y[count - 1]);
   return y[count - 1] == 5 ? 0 : 1;

@@ -3,6 +3,8 @@
 #ifndef LEVERET_CALLABLE_HPP
 #define LEVERET_CALLABLE_HPP
 
+#include <leveret/version.hpp>
+
 #include <type_traits>
 
 namespace lev::detail {

@@ -2,6 +2,8 @@
 #ifndef LEVERET_CELL_FILE_HPP
 #define LEVERET_CELL_FILE_HPP
 
+#include <leveret/version.hpp>
+
 #include <memory>
 #include <stdexcept>
 #include <string>

@@ -3,6 +3,8 @@
 #ifndef LEVERET_CONFIG_HPP
 #define LEVERET_CONFIG_HPP
 
+#include <leveret/version.hpp>
+
 #include <cstddef>
 #include <cstdint>
 

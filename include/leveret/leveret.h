@@ -19,7 +19,7 @@ extern "C" {
 #endif
 
 #define LEV_ARGUMENTS_MAX 18
-#define LEV_FOREVER (-1)
+#define LEV_NO_TIMEOUT (-1)
 
 typedef enum lev_status {
   LEV_OK = 0,

@@ -3,6 +3,8 @@
 #ifndef LEVERET_MEMORY_VIEW_HPP
 #define LEVERET_MEMORY_VIEW_HPP
 
+#include <leveret/version.hpp>
+
 #include <cstddef>
 #include <type_traits>
 

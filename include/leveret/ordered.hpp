@@ -73,12 +73,12 @@ class ordered {
   // throws lev::error for every other failure. The scope may be used again: later tasks follow no
   // failure that was reported here, and find memory as the failed tasks left it.
   void wait();
-  // wait_outcome() is wait() without exceptions, with a time-out: 0 polls, `forever` waits. The
+  // wait_outcome() is wait() without exceptions, with a time-out: 0 polls, `no_timeout` waits. The
   // outcome is that of the first task that failed, in the order of the submits, with the number of
   // failures in all. Errors: timed_out, would_deadlock and the like, as of ticket::wait_outcome();
   // would_block: another call of the scope is under way. The tasks stay then, and only complete
   // ones give back their tickets.
-  outcome wait_outcome(std::int64_t timeout_ns = forever) noexcept;
+  outcome wait_outcome(std::int64_t timeout_ns = no_timeout) noexcept;
 
  private:
   struct state;

@@ -289,7 +289,7 @@ class runtime {
   // timed_out. Paper: Jack Rabbit section 4.3.
   void begin_submit() noexcept;
   void end_submit() noexcept;
-  outcome wait_for_completion(std::int64_t timeout_ns = forever) noexcept;
+  outcome wait_for_completion(std::int64_t timeout_ns = no_timeout) noexcept;
 
   // set_filters() replaces the filter chain, even while tasks run. Errors: too_big (more than 8),
   // bad_argument (null), would_deadlock (inside a filter or another hook).
@@ -308,7 +308,7 @@ class runtime {
   // ticket::end() does; elsewhere bodies cannot be ended. Errors: timed_out (the runtime stays
   // closing; call again), would_deadlock inside a task, on `sim` also without a time-out when tasks
   // wait for each other. A second call is a no-op.
-  status close(std::int64_t timeout_ns = forever, bool cancel_waiting = false,
+  status close(std::int64_t timeout_ns = no_timeout, bool cancel_waiting = false,
                bool end_running = false) noexcept {
     return end_running ? detail::close_by_force(state_, timeout_ns)
                        : detail::close_within(state_, timeout_ns, cancel_waiting);

@@ -6,6 +6,8 @@
 #ifndef LEVERET_STATUS_HPP
 #define LEVERET_STATUS_HPP
 
+#include <leveret/version.hpp>
+
 #include <cstdint>
 #include <exception>
 

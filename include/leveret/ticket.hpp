@@ -21,7 +21,7 @@
 
 namespace lev {
 
-constexpr std::int64_t forever = -1;  // as a time-out in nanoseconds
+constexpr std::int64_t no_timeout = -1;  // as a time-out in nanoseconds
 
 // The outcome of a task (or of a whole bulk or diced task: then the first failure, and the number
 // of failures).
@@ -82,10 +82,10 @@ class ticket {
     detail::wait_or_throw(runtime_, id_, how);
   }
 
-  // wait_outcome() is wait() without exceptions, with a time-out: 0 polls, `forever` waits. The
+  // wait_outcome() is wait() without exceptions, with a time-out: 0 polls, `no_timeout` waits. The
   // ticket is consumed unless the code is timed_out, would_deadlock, too_deep, would_block (too
-  // many host threads) or bad_argument (a negative time-out other than `forever`, no policy).
-  outcome wait_outcome(std::int64_t timeout_ns = forever,
+  // many host threads) or bad_argument (a negative time-out other than `no_timeout`, no policy).
+  outcome wait_outcome(std::int64_t timeout_ns = no_timeout,
                        wait_policy how = wait_policy::of_runtime) noexcept {
     outcome o = detail::wait_one(runtime_, id_, timeout_ns, how);
     if (consumes(o.code)) id_ = 0;
@@ -156,10 +156,10 @@ concept has_tickets = requires(Tickets& t, Ticket** where, std::size_t* count) {
 // time-out, tickets without outcome stay. `how` as in ticket::wait(), here and below. The tickets
 // may be given as a std::vector, std::array or std::span; what follows it is the time-out, so a
 // number of tickets is refused there.
-outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns = forever,
+outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns = no_timeout,
                  wait_policy how = wait_policy::of_runtime) noexcept;
 template <detail::has_tickets<ticket> Tickets>
-outcome wait_all(Tickets&& tickets, std::int64_t timeout_ns = forever,
+outcome wait_all(Tickets&& tickets, std::int64_t timeout_ns = no_timeout,
                  wait_policy how = wait_policy::of_runtime) noexcept {
   return wait_all(tickets.data(), tickets.size(), timeout_ns, how);
 }
@@ -172,10 +172,10 @@ outcome wait_all(Tickets&& tickets, Count count,
 // `index`. Empty tickets are passed over. Errors: bad_argument when no ticket is left (never blocks
 // for ever), they are of several runtimes, or a pointer is null; timed_out (nothing is consumed).
 outcome wait_any(ticket* tickets, std::size_t count, std::size_t* index,
-                 std::int64_t timeout_ns = forever,
+                 std::int64_t timeout_ns = no_timeout,
                  wait_policy how = wait_policy::of_runtime) noexcept;
 template <detail::has_tickets<ticket> Tickets>
-outcome wait_any(Tickets&& tickets, std::size_t* index, std::int64_t timeout_ns = forever,
+outcome wait_any(Tickets&& tickets, std::size_t* index, std::int64_t timeout_ns = no_timeout,
                  wait_policy how = wait_policy::of_runtime) noexcept {
   return wait_any(tickets.data(), tickets.size(), index, timeout_ns, how);
 }

@@ -21,7 +21,7 @@ constexpr std::int64_t close_turn_ns = 20'000'000;
 constexpr std::int64_t close_wait_ns = 1'000'000'000;
 
 std::int64_t within(std::int64_t most, std::int64_t ns) noexcept {
-  return ns == forever ? most : std::min(ns, most);
+  return ns == no_timeout ? most : std::min(ns, most);
 }
 
 [[noreturn]] void refuse_locks(nb::handle given) {
@@ -129,7 +129,7 @@ options options_of(const submit_options& asked, const session* owner) {
 lev::ticket runtime_object::try_submit(const descriptor& task, const options& o, refusal* why) {
   lev::runtime& r = runtime();
   const bool is_simulated = std::string_view(r.machine()) == "sim";
-  const std::int64_t slice_ns = is_simulated ? forever : deadline(nb::none()).slice_ns();
+  const std::int64_t slice_ns = is_simulated ? no_timeout : deadline(nb::none()).slice_ns();
   for (;;) {
     {
       const gil_released released;

@@ -82,7 +82,7 @@ void await_other_waiter(const deadline& end) {
   wait_in_slices(end, [&](std::int64_t ns) {
     std::unique_lock lock(n.mutex);
     const auto is_new = [&] { return n.version != seen; };
-    const auto slice = std::chrono::nanoseconds(ns == forever ? 1'000'000'000 : ns);
+    const auto slice = std::chrono::nanoseconds(ns == no_timeout ? 1'000'000'000 : ns);
     outcome o;
     o.code = n.changed.wait_for(lock, slice, is_new) ? status::ok : status::timed_out;
     return o;

@@ -82,7 +82,7 @@ deadline::deadline(nb::handle timeout) : is_never_(timeout.is_none()) {
 }
 
 std::int64_t deadline::remaining_ns() const noexcept {
-  if (is_never_) return forever;
+  if (is_never_) return no_timeout;
   const auto left = end_ - std::chrono::steady_clock::now();
   return std::max<std::int64_t>(0,
                                 std::chrono::duration_cast<std::chrono::nanoseconds>(left).count());
@@ -91,7 +91,7 @@ std::int64_t deadline::remaining_ns() const noexcept {
 std::int64_t deadline::slice_ns() const noexcept {
   const std::int64_t left = remaining_ns();
   if (PyThread_get_thread_ident() != main_thread) return left;
-  return left == forever ? signal_slice_ns : std::min(left, signal_slice_ns);
+  return left == no_timeout ? signal_slice_ns : std::min(left, signal_slice_ns);
 }
 
 }  // namespace lev::python

@@ -21,7 +21,7 @@ class deadline {
   explicit deadline(nb::handle timeout);
   deadline() noexcept : is_never_(true) {}  // one that never ends
 
-  std::int64_t remaining_ns() const noexcept;  // 0 when over; `forever` when it never ends
+  std::int64_t remaining_ns() const noexcept;  // 0 when over; `no_timeout` when it never ends
 
   double remaining_seconds() const noexcept {
     return is_never_ ? 1e9 : 1e-9 * static_cast<double>(remaining_ns());

@@ -19,7 +19,7 @@ const char* meaning_of_wait(lev_status code) noexcept {
     case LEV_TIMED_OUT:
       return "lev_ordered_wait: the time was over before all tasks were; wait again";
     case LEV_BAD_ARGUMENT:
-      return "lev_ordered_wait: timeout_ns is LEV_FOREVER, 0 or more";
+      return "lev_ordered_wait: timeout_ns is LEV_NO_TIMEOUT, 0 or more";
     case LEV_WOULD_BLOCK:
       return "lev_ordered_wait: another call of this scope is under way, in another thread or "
              "around "

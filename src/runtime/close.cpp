@@ -64,7 +64,7 @@ bool is_in_use(runtime_state& c) noexcept {
 
 status close_within(runtime_state* c, std::int64_t timeout_ns, bool cancel_waiting) noexcept {
   if (c->is_closed || is_absent(*c)) return status::ok;
-  if (timeout_ns < forever) return status::bad_argument;
+  if (timeout_ns < no_timeout) return status::bad_argument;
   participant* self = here(*c);
   if (self == nullptr) self = closer(*c);
   if (is_in_task_or_bulk(*c, *self)) return status::would_deadlock;
@@ -103,7 +103,7 @@ void close(runtime_state* c) noexcept {
   // The program ends anyway, with everything that is left.
   if (is_exiting() && is_in_use(*c)) return;
   // Destroying a runtime from one of its own tasks can only end in a crash: end in a clear one.
-  const status closed = close_within(c, forever, false);
+  const status closed = close_within(c, no_timeout, false);
   LEV_EXPECTS(closed == status::ok || is_in_use(*c),
               "a runtime was destroyed whose tasks wait for each other and never end; wait for "
               "them first, or close() it and cancel those that have not begun");

@@ -207,7 +207,7 @@ outcome ordered::wait_outcome(std::int64_t timeout_ns) noexcept {
 
 void ordered::wait() {
   bool is_in_call = false;
-  const outcome o = state_->wait(forever, &is_in_call);
+  const outcome o = state_->wait(no_timeout, &is_in_call);
   if (is_in_call) throw error(o.code, -1, in_call_already);
   if (o.code != status::ok) detail::throw_outcome(o);
 }

@@ -117,7 +117,7 @@ void ordered::state::wait_for_oldest(std::vector<std::uint32_t>& of, std::size_t
   });
   LEV_DCHECK(count <= of.size());
   for (std::size_t i = count; i-- > 0;) {
-    const outcome how = wait_for(members[of[i]], forever);
+    const outcome how = wait_for(members[of[i]], no_timeout);
     if (!ticket::consumes(how.code)) detail::throw_outcome(how);
   }
 }
@@ -169,7 +169,7 @@ outcome ordered::state::take_result() noexcept {
 }
 
 outcome ordered::state::wait(std::int64_t timeout_ns, bool* is_in_call) noexcept {
-  if (timeout_ns < forever) return with_code(status::bad_argument);
+  if (timeout_ns < no_timeout) return with_code(status::bad_argument);
   if (c.why_absent != nullptr) return with_code(status::closed);
   const call now(*this);
   if (is_in_call != nullptr) *is_in_call = !now;

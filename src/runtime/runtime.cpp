@@ -30,7 +30,7 @@ outcome runtime::wait_for_completion(std::int64_t timeout_ns) noexcept {
   detail::runtime_state& c = *state_;
   outcome o;
   participant* self = detail::here(c);
-  if (self == nullptr || timeout_ns < forever) {
+  if (self == nullptr || timeout_ns < no_timeout) {
     o.code = self == nullptr ? detail::status_of_absence(c) : status::bad_argument;
   } else if (detail::is_in_task_or_bulk(c, *self)) {
     o.code = status::would_deadlock;

@@ -28,7 +28,7 @@ class set_timeout {
 
  private:
   std::int64_t remaining_ns() const noexcept {
-    if (deadline_ns_ == no_deadline) return forever;
+    if (deadline_ns_ == no_deadline) return no_timeout;
     const std::uint64_t now = home_->machine->now_ns();
     return now >= deadline_ns_ ? 1 : static_cast<std::int64_t>(deadline_ns_ - now);
   }

@@ -65,7 +65,7 @@ outcome collect(runtime_state& c, participant* self, std::uint64_t id) noexcept 
 }
 
 status check_wait(std::int64_t timeout_ns, wait_policy how) noexcept {
-  const bool is_good = timeout_ns >= forever && how <= wait_policy::of_runtime;
+  const bool is_good = timeout_ns >= no_timeout && how <= wait_policy::of_runtime;
   return is_good ? status::ok : status::bad_argument;
 }
 
@@ -184,7 +184,7 @@ namespace {
 
 [[gnu::noinline]] void wait_long(runtime_state* c, participant* self, std::uint64_t& id,
                                  wait_policy how) {
-  const outcome o = wait_any_way(c, self, id, forever, how);
+  const outcome o = wait_any_way(c, self, id, no_timeout, how);
   if (ticket::consumes(o.code)) id = 0;
   if (o.code != status::ok) throw_outcome(o);
 }

@@ -16,7 +16,7 @@ _Static_assert(sizeof(lev_procedure_id) == 2, "lev_procedure_id");
 _Static_assert(sizeof(((lev_outcome*)0)->message) == 256, "message");
 _Static_assert(LEV_OK == 0 && LEV_POOL_DOWN == 29 && LEV_TOO_LATE == 32, "lev_status");
 _Static_assert(LEV_VALUE == 1 && LEV_RANGE == 6, "lev_kind");
-_Static_assert(LEV_ARGUMENTS_MAX == 18 && LEV_FOREVER == -1 && LEV_SLICED == 1 && LEV_FAR == 4,
+_Static_assert(LEV_ARGUMENTS_MAX == 18 && LEV_NO_TIMEOUT == -1 && LEV_SLICED == 1 && LEV_FAR == 4,
                "constants");
 
 int lev_layout_is_checked(void) {

@@ -44,7 +44,7 @@ lev_status run_ordered(lev_runtime* runtime, uint64_t* words, size_t count, unsi
     const size_t first = i % count;
     code = submit_one(scope, advance_procedure(), i + 2, words + first, count - first, NULL);
   }
-  if (code == LEV_OK) code = lev_ordered_wait(scope, LEV_FOREVER, NULL);
+  if (code == LEV_OK) code = lev_ordered_wait(scope, LEV_NO_TIMEOUT, NULL);
   lev_ordered_close(scope);
   return code;
 }
@@ -58,7 +58,7 @@ lev_status run_failing(lev_runtime* runtime, uint64_t* words, lev_ticket tickets
   while (code == LEV_OK && lev_poll(runtime, tickets[0]) == LEV_PENDING) continue;
   if (code == LEV_OK) code = submit_one(scope, advance_procedure(), 2, words + 1, 2, &tickets[1]);
   if (code == LEV_OK) code = submit_one(scope, advance_procedure(), 2, words + 3, 1, &tickets[2]);
-  if (code == LEV_OK) code = lev_ordered_wait(scope, LEV_FOREVER, outcome);
+  if (code == LEV_OK) code = lev_ordered_wait(scope, LEV_NO_TIMEOUT, outcome);
   lev_ordered_close(scope);
   return code;
 }

@@ -44,7 +44,7 @@ class c_api_bulk : public testing::TestWithParam<const char*> {
   lev_status run(unsigned tasks, lev_outcome* outcome = nullptr) {
     lev_ticket t = 0;
     const lev_status s = lev_submit_bulk(runtime_, tasks, multiply_, arguments_, 3, &t);
-    return s != LEV_OK ? s : lev_wait(runtime_, t, LEV_FOREVER, outcome);
+    return s != LEV_OK ? s : lev_wait(runtime_, t, LEV_NO_TIMEOUT, outcome);
   }
 
   lev_runtime* runtime_ = nullptr;

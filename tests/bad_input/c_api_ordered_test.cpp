@@ -33,7 +33,7 @@ class c_api_ordered : public testing::Test {
   void TearDown() override {
     word_ = 7;
     EXPECT_EQ(lev_ordered_submit(scope_, count_up_, &argument_, 1, nullptr, nullptr), LEV_OK);
-    EXPECT_EQ(lev_ordered_wait(scope_, LEV_FOREVER, nullptr), LEV_OK);
+    EXPECT_EQ(lev_ordered_wait(scope_, LEV_NO_TIMEOUT, nullptr), LEV_OK);
     EXPECT_EQ(word_, 8u);
     lev_ordered_close(scope_);
     EXPECT_EQ(lev_close(runtime_), LEV_OK);
@@ -66,7 +66,7 @@ TEST_F(c_api_ordered, null_pointers) {
                  LEV_BAD_ARGUMENT, "lev_ordered_open makes one");
   EXPECT_EQ(ticket_, 0u);
   expect_refused(submit(nullptr, 1), LEV_BAD_ADDRESS, "lev_ordered_submit: arguments is NULL");
-  expect_refused(lev_ordered_wait(nullptr, LEV_FOREVER, nullptr), LEV_BAD_ARGUMENT, "scope");
+  expect_refused(lev_ordered_wait(nullptr, LEV_NO_TIMEOUT, nullptr), LEV_BAD_ARGUMENT, "scope");
   lev_ordered_close(nullptr);
 }
 
@@ -111,8 +111,8 @@ TEST_F(c_api_ordered, waits_that_are_refused) {
 TEST_F(c_api_ordered, a_ticket_that_the_program_takes_away) {
   ASSERT_EQ(submit(&argument_, 1), LEV_OK);
   ASSERT_NE(ticket_, 0u);
-  ASSERT_EQ(lev_wait(runtime_, ticket_, LEV_FOREVER, nullptr), LEV_OK);
-  expect_refused(lev_ordered_wait(scope_, LEV_FOREVER, nullptr), LEV_STALE_TICKET, "used up");
+  ASSERT_EQ(lev_wait(runtime_, ticket_, LEV_NO_TIMEOUT, nullptr), LEV_OK);
+  expect_refused(lev_ordered_wait(scope_, LEV_NO_TIMEOUT, nullptr), LEV_STALE_TICKET, "used up");
 }
 
 // Opens a runtime of its own: a forked child has no part in one of its parent.

@@ -109,7 +109,7 @@ class c_api_processes : public testing::Test {
     lev_argument a = lev_memory(kind, numbers_, sizeof *numbers_, 1);
     lev_ticket t = 0;
     const lev_status s = lev_submit(runtime_, procedure, &a, 1, &t);
-    return s != LEV_OK ? s : lev_wait(runtime_, t, LEV_FOREVER, outcome);
+    return s != LEV_OK ? s : lev_wait(runtime_, t, LEV_NO_TIMEOUT, outcome);
   }
   std::uint64_t deaths() const {
     lev_counters n;

@@ -41,7 +41,7 @@ class c_api : public testing::Test {
     lev_ticket t = 0;
     const lev_argument a = argument_of(value_ = 41);
     ASSERT_EQ(lev_submit(runtime_, procedure_, &a, 1, &t), LEV_OK);
-    EXPECT_EQ(lev_wait(runtime_, t, LEV_FOREVER, nullptr), LEV_OK);
+    EXPECT_EQ(lev_wait(runtime_, t, LEV_NO_TIMEOUT, nullptr), LEV_OK);
     EXPECT_EQ(value_, 42);
     EXPECT_EQ(lev_close(runtime_), LEV_OK);
   }
@@ -92,7 +92,7 @@ TEST_F(c_api, a_refused_wait_says_what_is_wrong) {
   expect_refused(lev_wait_for_completion(runtime_, -5), LEV_BAD_ARGUMENT, "a time-out is");
   expect_refused(lev_wait_any(runtime_, &t, 0, 0, &index, nullptr), LEV_BAD_ARGUMENT,
                  "one that is not empty");
-  EXPECT_EQ(lev_wait(runtime_, t, LEV_FOREVER, nullptr), LEV_OK);
+  EXPECT_EQ(lev_wait(runtime_, t, LEV_NO_TIMEOUT, nullptr), LEV_OK);
 }
 
 // The message is that of the call which failed, not of one before.
@@ -101,7 +101,7 @@ TEST_F(c_api, every_call_about_a_ticket_says_what_is_wrong) {
   lev_ticket t = 0;
   const lev_argument a = argument_of(value_ = 1);
   ASSERT_EQ(lev_submit(runtime_, procedure_, &a, 1, &t), LEV_OK);
-  ASSERT_EQ(lev_wait(runtime_, t, LEV_FOREVER, nullptr), LEV_OK);
+  ASSERT_EQ(lev_wait(runtime_, t, LEV_NO_TIMEOUT, nullptr), LEV_OK);
   for (const call about : {&lev_poll, &lev_cancel, &lev_end}) {
     lev_open(nullptr, nullptr);  // fails, and says something else
     expect_refused(about(runtime_, t), LEV_STALE_TICKET, "used up");
@@ -109,7 +109,7 @@ TEST_F(c_api, every_call_about_a_ticket_says_what_is_wrong) {
     expect_refused(about(runtime_, 0), LEV_BAD_TICKET, "no ticket of the runtime");
     expect_refused(about(nullptr, 1), LEV_BAD_ARGUMENT, "NULL");
   }
-  expect_refused(lev_wait(runtime_, t, LEV_FOREVER, nullptr), LEV_STALE_TICKET, "used up");
+  expect_refused(lev_wait(runtime_, t, LEV_NO_TIMEOUT, nullptr), LEV_STALE_TICKET, "used up");
   ASSERT_EQ(lev_submit(runtime_, procedure_, &a, 1, &t), LEV_OK);
   while (lev_poll(runtime_, t) == LEV_PENDING) {
     const std::string message = lev_last_message();
@@ -214,10 +214,10 @@ TEST_F(c_api, waits_by_every_policy_there_is) {
     lev_ticket t = 0;
     std::size_t index = 1;
     ASSERT_EQ(lev_submit(runtime_, procedure_, &a, 1, &t), LEV_OK);
-    ASSERT_EQ(lev_wait_any_by(runtime_, &t, 1, LEV_FOREVER, policy, &index, nullptr), LEV_OK);
+    ASSERT_EQ(lev_wait_any_by(runtime_, &t, 1, LEV_NO_TIMEOUT, policy, &index, nullptr), LEV_OK);
     EXPECT_EQ(index, 0u);
     ASSERT_EQ(lev_submit(runtime_, procedure_, &a, 1, &t), LEV_OK);
-    ASSERT_EQ(lev_wait_by(runtime_, t, LEV_FOREVER, policy, nullptr), LEV_OK);
+    ASSERT_EQ(lev_wait_by(runtime_, t, LEV_NO_TIMEOUT, policy, nullptr), LEV_OK);
   }
   EXPECT_EQ(value_, 12);
   lev_ticket t = 0;
@@ -225,19 +225,20 @@ TEST_F(c_api, waits_by_every_policy_there_is) {
   std::size_t index = 0;
   for (const int wrong : {-1, 6, 77}) {
     const auto policy = static_cast<lev_wait_policy>(wrong);
-    expect_refused(lev_wait_by(runtime_, t, LEV_FOREVER, policy, nullptr), LEV_BAD_ARGUMENT, "how");
-    expect_refused(lev_wait_any_by(runtime_, &t, 1, LEV_FOREVER, policy, &index, nullptr),
+    expect_refused(lev_wait_by(runtime_, t, LEV_NO_TIMEOUT, policy, nullptr), LEV_BAD_ARGUMENT,
+                   "how");
+    expect_refused(lev_wait_any_by(runtime_, &t, 1, LEV_NO_TIMEOUT, policy, &index, nullptr),
                    LEV_BAD_ARGUMENT, "how");
   }
   EXPECT_EQ(lev_wait_by(nullptr, 1, 0, LEV_WAIT_PARK, nullptr), LEV_BAD_ARGUMENT);
-  EXPECT_EQ(lev_wait(runtime_, t, LEV_FOREVER, nullptr), LEV_OK);
+  EXPECT_EQ(lev_wait(runtime_, t, LEV_NO_TIMEOUT, nullptr), LEV_OK);
 }
 
 TEST_F(c_api, posted_tasks_are_counted) {
   const lev_argument a = argument_of(value_);
   value_ = 1;
   EXPECT_EQ(lev_post(runtime_, procedure_, &a, 1), LEV_OK);
-  EXPECT_EQ(lev_wait_for_completion(runtime_, LEV_FOREVER), LEV_OK);
+  EXPECT_EQ(lev_wait_for_completion(runtime_, LEV_NO_TIMEOUT), LEV_OK);
   EXPECT_EQ(value_, 2);
   lev_counters n;
   ASSERT_EQ(lev_count(runtime_, &n), LEV_OK);
@@ -272,11 +273,11 @@ TEST_F(c_api, outcomes_of_failed_tasks) {
   lev_ticket t = 0;
   ASSERT_EQ(lev_submit(runtime_, procedure_, &a, 1, &t), LEV_OK);
   lev_outcome o;
-  EXPECT_EQ(lev_wait(runtime_, t, LEV_FOREVER, &o), LEV_TASK_FAILED);
+  EXPECT_EQ(lev_wait(runtime_, t, LEV_NO_TIMEOUT, &o), LEV_TASK_FAILED);
   EXPECT_EQ(o.code, LEV_TASK_FAILED);
   EXPECT_EQ(o.task_code, -7);
   EXPECT_EQ(o.failures, 1u);
-  EXPECT_EQ(lev_wait(runtime_, t, LEV_FOREVER, &o), LEV_STALE_TICKET);
+  EXPECT_EQ(lev_wait(runtime_, t, LEV_NO_TIMEOUT, &o), LEV_STALE_TICKET);
   EXPECT_EQ(lev_wait(runtime_, t, -5, &o), LEV_BAD_ARGUMENT);
   EXPECT_STRNE(lev_last_message(), "");
 }
@@ -290,11 +291,11 @@ TEST_F(c_api, waits_for_any_clear_what_they_took) {
   }
   size_t index = 9;
   for (int i = 0; i < 3; ++i) {
-    ASSERT_EQ(lev_wait_any(runtime_, t, 3, LEV_FOREVER, &index, nullptr), LEV_OK);
+    ASSERT_EQ(lev_wait_any(runtime_, t, 3, LEV_NO_TIMEOUT, &index, nullptr), LEV_OK);
     ASSERT_LT(index, 3u);
     EXPECT_EQ(t[index], 0u);
   }
-  EXPECT_EQ(lev_wait_any(runtime_, t, 3, LEV_FOREVER, &index, nullptr), LEV_BAD_ARGUMENT);
+  EXPECT_EQ(lev_wait_any(runtime_, t, 3, LEV_NO_TIMEOUT, &index, nullptr), LEV_BAD_ARGUMENT);
   EXPECT_EQ(values[0] + values[1] + values[2], 9);
 }
 

@@ -62,7 +62,8 @@ class c_task : public testing::TestWithParam<const char*> {
     }
     for (const lev_ticket t : tickets) {
       lev_outcome o;
-      EXPECT_EQ(lev_wait(runtime_, t, LEV_FOREVER, &o), LEV_OK) << o.task_code << " " << o.message;
+      EXPECT_EQ(lev_wait(runtime_, t, LEV_NO_TIMEOUT, &o), LEV_OK)
+          << o.task_code << " " << o.message;
     }
     for (const std::string& f : w.faults) ADD_FAILURE() << f;
   }

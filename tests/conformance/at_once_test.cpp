@@ -60,7 +60,7 @@ TEST_P(at_once_test, does_nothing_where_it_would_have_to_wait) {
   ASSERT_EQ(open().set_filters(chain, 1), status::ok);
   EXPECT_FALSE(try_one(n)) << "a filter would have to be looked at";
   ASSERT_EQ(open().set_filters(nullptr, 0), status::ok);
-  ASSERT_EQ(open().close(forever), status::ok);
+  ASSERT_EQ(open().close(no_timeout), status::ok);
   EXPECT_FALSE(try_one(n)) << "it is closed";
 }
 

@@ -221,7 +221,7 @@ struct waits_of_all {
 const auto waits_behind_last =
     define("mutex.waits_behind_last", [](ref<waits_of_all> all, std::size_t i) {
       this_task().wait_until([&] { return all.to->may_wait.load(); });
-      const std::int64_t time_ns = i == 7 ? forever : 200'000'000;
+      const std::int64_t time_ns = i == 7 ? no_timeout : 200'000'000;
       const status code = all.to->behind[i].wait_outcome(time_ns).code;
       all.to->refused += code == status::would_deadlock;
     });

@@ -148,7 +148,7 @@ TEST(sim_machine_file, hosts_run_no_tasks_unless_it_says_so) {
     for (int i = 0; i < 64; ++i) r.post(nothing);
     for (int i = 0; i < 4; ++i) t.push_back(r.submit(nothing));
     for (ticket& each : t)
-      EXPECT_EQ(each.wait_outcome(forever, wait_policy::help).code, status::ok);
+      EXPECT_EQ(each.wait_outcome(no_timeout, wait_policy::help).code, status::ok);
     r.wait_for_completion();
     EXPECT_EQ(r.count().completed, 68u);
     EXPECT_EQ(r.count_worker(1).completed == 0, file == built_in[0]) << file;

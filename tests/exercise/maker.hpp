@@ -83,7 +83,7 @@ class maker {
   void order(step& s, const std::vector<std::uint32_t>& owned, block_kind k);
   void add(std::uint32_t to, step s) { p_.blocks[to].push_back(std::move(s)); }
   std::int64_t timeout() {
-    return chance(2) ? forever : one_of<std::int64_t>({forever, 0, 1'000, 50'000, 500'000});
+    return chance(2) ? no_timeout : one_of<std::int64_t>({no_timeout, 0, 1'000, 50'000, 500'000});
   }
   wait_policy policy() {
     return chance(2) ? wait_policy::of_runtime

@@ -177,7 +177,7 @@ void do_shut(const frame& f, const step& s) {
   w.is_closing.store(true);
   if (s.a != 0) w.is_cancelling.store(true);
   const status code = w.home->close(s.timeout_ns, s.a != 0);
-  if (code != status::ok && (code != status::timed_out || s.timeout_ns == forever))
+  if (code != status::ok && (code != status::timed_out || s.timeout_ns == no_timeout))
     w.blame(std::string("close() ended with ") + status_name(code));
 }
 

@@ -232,7 +232,7 @@ class printer {
          options(s) + arguments(s.a) + "); });");
   }
   std::string how(const step& s) const {
-    const std::string t = s.timeout_ns < 0 ? "lev::forever" : std::to_string(s.timeout_ns);
+    const std::string t = s.timeout_ns < 0 ? "lev::no_timeout" : std::to_string(s.timeout_ns);
     return t + ", lev::wait_policy::" + policy_text(s.policy);
   }
   void print_wait(const step& s) {
@@ -424,7 +424,7 @@ class printer {
   // Waited for in this block, or handed on by it.
   bool is_ended(std::uint32_t b, std::uint32_t task) const {
     for (const step& s : p_.blocks[b]) {
-      if (s.what == verb::wait && s.a == task && s.timeout_ns == forever) return true;
+      if (s.what == verb::wait && s.a == task && s.timeout_ns == no_timeout) return true;
       if (std::find(s.handed.begin(), s.handed.end(), task) != s.handed.end()) return true;
     }
     return false;
@@ -451,8 +451,8 @@ class printer {
     if (!p_.drops_runtime)
       line(std::string("tell(\"close\", r.close(") +
            (p_.close_ends      ? "0, true, true"
-            : p_.close_cancels ? "lev::forever, true"
-                               : "lev::forever") +
+            : p_.close_cancels ? "lev::no_timeout, true"
+                               : "lev::no_timeout") +
            "));");
     if (p_.close_cancels) line(release);
     out_ += "}\n";

@@ -31,7 +31,7 @@ static lev::runtime* home;
   std::printf("%s: %s\n", name, lev::status_name(code));
 }
 [[maybe_unused]] static void wait(const char* name, lev::ticket& t,
-                                  std::int64_t timeout_ns = lev::forever,
+                                  std::int64_t timeout_ns = lev::no_timeout,
                                   lev::wait_policy how = lev::wait_policy::of_runtime) {
   if (t) tell(name, t.wait_outcome(timeout_ns, how).code);
 }

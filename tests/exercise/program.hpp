@@ -192,7 +192,7 @@ struct step {
   std::uint32_t repeat = 1;            // submit: how often each of `list` is named
   std::uint32_t attempts = 0;          // submit: in place of the runtime's max_attempts
   std::uint32_t after_shown = nobody;  // submit: the place of a ticket of another thread
-  std::int64_t timeout_ns = lev::forever;
+  std::int64_t timeout_ns = lev::no_timeout;
   lev::wait_policy policy = lev::wait_policy::of_runtime;
   entrance by = entrance::submit;
   bool is_post = false;

@@ -122,7 +122,7 @@ void do_ordered(const frame& f, const step& s) {
     return;
   }
   // It waits where there is no ticket.
-  const bool may_be = may_be_full(w) && may_refuse_wait(f, code, forever);
+  const bool may_be = may_be_full(w) && may_refuse_wait(f, code, no_timeout);
   refused(f, s.a, may_be ? status::would_block : code, may_be_full(w));
   w.live.fetch_sub(slots);
 }

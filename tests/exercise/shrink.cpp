@@ -140,7 +140,7 @@ class shrinker {
     any |= each_step([](step& s) { s.repeat = 1; });
     any |= each_step([](step& s) { s.after_shown = nobody; });
     any |= each_step([](step& s) { s.handed.clear(); });
-    any |= each_step([](step& s) { s.timeout_ns = forever; });
+    any |= each_step([](step& s) { s.timeout_ns = no_timeout; });
     any |= each_step([](step& s) { s.policy = wait_policy::of_runtime; });
     any |= each_step([](step& s) { s.in_c = false; });
     any |= each_step([](step& s) {

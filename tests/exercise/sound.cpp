@@ -54,7 +54,8 @@ std::uint32_t held_most(const program& p, const block& steps) {
     if (s.what == verb::submit && !s.is_post) ++held;
     if (s.what == verb::await) ++held;
     most = std::max(most, held);
-    const bool ends = (s.what == verb::wait && s.timeout_ns == forever) || s.what == verb::release;
+    const bool ends =
+        (s.what == verb::wait && s.timeout_ns == no_timeout) || s.what == verb::release;
     if (ends && held > 0) --held;
   }
   static_cast<void>(p);

@@ -274,7 +274,7 @@ struct any : pipeline<any, 2, 1> {
     std::uint64_t ids[] = {submit(0), submit(1)};
     for (const std::size_t expected : {1, 0}) {
       std::size_t done = 0;
-      const lev::outcome o = detail::wait_any_id(core, ids, 2, &done, lev::forever);
+      const lev::outcome o = detail::wait_any_id(core, ids, 2, &done, lev::no_timeout);
       require(o.code == lev::status::ok && done == expected, "the one that is done");
       require(outputs[done].get() == 5, "with its output");
       start(2);

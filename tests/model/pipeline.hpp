@@ -208,7 +208,7 @@ struct pipeline : scenario<Derived, Workers + Hosts> {
     return id;
   }
   void wait(std::uint64_t id, lev::status expected = lev::status::ok) {
-    require(detail::wait_one(core, id, lev::forever).code == expected, "the outcome");
+    require(detail::wait_one(core, id, lev::no_timeout).code == expected, "the outcome");
   }
   void wait_with_time_outs(std::uint64_t id) {
     lev::status s;

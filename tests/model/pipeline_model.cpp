@@ -202,7 +202,7 @@ struct two_waiters : pipeline<two_waiters, 1, 2> {
     if (index == 0) ticket.store(submit(0), std::memory_order_release);
     std::uint64_t id;
     while ((id = ticket.load(std::memory_order_acquire)) == 0) env::pause();
-    const lev::status s = detail::wait_one(core, id, lev::forever).code;
+    const lev::status s = detail::wait_one(core, id, lev::no_timeout).code;
     require(s == lev::status::ok || s == lev::status::stale_ticket, "an outcome");
     if (s == lev::status::ok) collected.fetch_add(1);
   }
@@ -217,7 +217,8 @@ struct closing : pipeline<closing<Asymmetric>, 1, 2> {
   static constexpr bool is_asymmetric = Asymmetric;
   void host(unsigned index) {
     if (index == 1) {
-      require(detail::close_within(this->core, lev::forever, false) == lev::status::ok, "closed");
+      require(detail::close_within(this->core, lev::no_timeout, false) == lev::status::ok,
+              "closed");
       return;
     }
     const lev::argument a = detail::parameter<unsigned>::pack(0);

@@ -31,7 +31,7 @@ int main(void) {
   lev_ticket ticket = 0;
   code = lev_submit(runtime, procedure, &argument, 1, &ticket);
   if (code != LEV_OK) return say("lev_submit", code);
-  code = lev_wait(runtime, ticket, LEV_FOREVER, NULL);
+  code = lev_wait(runtime, ticket, LEV_NO_TIMEOUT, NULL);
   if (code != LEV_OK) return say("lev_wait", code);
   code = lev_close(runtime);
   if (code != LEV_OK) return say("lev_close", code);

@@ -150,7 +150,7 @@ class submitter {
       tickets.push_back(std::move(o.t));
     }
     std::size_t index = none_ready;
-    const std::int64_t limit = random_.below(2) == 0 ? 1000 : forever;
+    const std::int64_t limit = random_.below(2) == 0 ? 1000 : no_timeout;
     const outcome o = wait_any(tickets.data(), tickets.size(), &index, limit);
     for (std::size_t i = 0; i < open_.size(); ++i) open_[i].t = std::move(tickets[i]);
     if (index == none_ready) {
