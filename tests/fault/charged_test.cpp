@@ -309,6 +309,22 @@ TEST_F(shortage_at, an_order_of_a_host_is_its_own_affair) {
   });
 }
 
+TEST_F(shortage_at, the_first_order_of_the_next_zygote_is_asked_for_once_more) {
+  config c = at_pool(1);
+  c.processes.pool = nullptr;
+  runtime r(c);
+  const fault_name point = "host.send_order";
+  plan_->point = point.index;
+  plan_->action = fault_action::fail;
+  const pid_t worker = process_of(r);
+  arm_faults(plan_, nullptr);
+  kill(worker, SIGKILL);
+  while (plan_->has_happened.exchange(0) == 0) sched_yield();  // it will happen once more
+  EXPECT_TRUE(comes([&] { return r.count().deaths != 0; }));
+  EXPECT_EQ(r.submit(nothing).wait_outcome(limit_ns).code, status::ok);
+  arm_faults(nullptr, nullptr);
+}
+
 // All workers end with it, those that have done nothing, too.
 TEST_F(charged, the_end_of_the_parent_of_many_workers_is_no_loop_of_deaths) {
   for (const bool is_shared : {false, true}) {

@@ -407,19 +407,25 @@ bool pool::replace(std::uint32_t worker) noexcept {
   fault_at("host.replace");
   if (is_zygote_lost_) return false;
   if (is_shortage(at(worker).start_code)) pause_for_ms(shortage_pause_ms);
+  why_[0] = 0;  // the reason of an earlier failure
   if (start_worker(worker)) return true;
   // The keeper of other hosts is not gone because this one lacks something: their tasks go on.
   constexpr int tries_max = 20;
   constexpr int pause_ms = 5;
   for (int i = 0; shares_workers() && errno != EPIPE && errno != ECONNRESET; ++i) {
-    if (i == tries_max) return false;
+    if (i == tries_max) return fail("asking the keeper for a worker");
     pause_for_ms(pause_ms);
     if (start_worker(worker)) return true;
   }
   // A zygote that takes no orders is gone, or as good as gone, though that has not been noticed
-  // yet.
-  zygote_is_gone();
-  return !is_zygote_lost_ && start_worker(worker);
+  // yet. So may be the next one by the time of its first order.
+  constexpr int parents_max = 3;
+  for (int i = 0; i < parents_max; ++i) {
+    zygote_is_gone();
+    if (is_zygote_lost_) return false;
+    if (start_worker(worker)) return true;
+  }
+  return fail("giving a new one its first order");
 }
 
 bool pool::kill(std::uint32_t worker, bool is_lost) noexcept {
