@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <leveret/leveret.hpp>
 
+#include <sched.h>
+#include <sys/ptrace.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -110,6 +112,24 @@ TEST(stopped_zygote, goes_on_when_it_owes_a_report) {
   kill(zygote, SIGSTOP);
   ticket t = r.submit(hang);
   EXPECT_EQ(r.close(1, true, true), status::ok);
+}
+
+// Its tracer, which alone can let it go on, is stopped, and owes the host no report.
+const auto stop_tracer = define("hung.stop_tracer", [] {
+  std::signal(SIGUSR1, [](int) {});
+  ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+  kill(getppid(), SIGSTOP);
+  while (state_of(getppid()) != 'T') sched_yield();
+  raise(SIGUSR1);
+});
+
+TEST(stopped_zygote, goes_on_for_a_worker_that_it_traces) {
+  config c;
+  c.machine = "processes";
+  c.workers = 1;
+  runtime r(c);
+  EXPECT_EQ(r.submit(stop_tracer).wait_outcome(limit_ns).code, status::ok);
+  EXPECT_EQ(r.submit(nothing).wait_outcome(limit_ns).code, status::ok);
 }
 
 }  // namespace

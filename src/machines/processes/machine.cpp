@@ -332,6 +332,7 @@ bool process_machine::revisit(std::uint32_t worker) noexcept {
     lane.rung.store(0, memory_order_relaxed);  // or it would not tell of the next end either
     return true;
   }
+  pool_.rouse_tracer();
   const bool is_asleep = lane.wake();
   pool_.wake(worker);  // even if it seems to be awake
   if (!is_whole || has_later_end) return false;

@@ -104,8 +104,11 @@ class pool {
   bool next_death(remote_death* death);
   bool replace(std::uint32_t worker) noexcept;
   bool kill(std::uint32_t worker, bool is_lost) noexcept;
-  // rouse_zygote() continues a zygote that has owed a report since the call before.
+  // rouse_zygote() continues a zygote that has owed a report since the call before. rouse_tracer()
+  // continues one that is stopped, for a worker that does not end its task: a body may have made
+  // the zygote its tracer, and have been stopped by a signal, which only the zygote can give it.
   void rouse_zygote() noexcept;
+  void rouse_tracer() noexcept;
   bool spared(std::uint32_t worker) noexcept {
     return std::exchange(states_[worker].is_spared, false);
   }

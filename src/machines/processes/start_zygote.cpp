@@ -257,6 +257,16 @@ void pool::rouse_zygote() noexcept {
   if (is_late && zygote_ > 0) signal_zygote(SIGCONT);
 }
 
+// The zygote's stop is left to be seen by a program that waits for all its children.
+void pool::rouse_tracer() noexcept {
+  if (zygote_file_ < 0) return;
+  siginfo_t about{};
+  if (waitid(static_cast<idtype_t>(kernel::wait_for_pidfd), static_cast<id_t>(zygote_file_), &about,
+             WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
+      about.si_pid != 0)
+    signal_zygote(SIGCONT);
+}
+
 // A host that has given up rights may be refused the kill, but may still continue a stopped
 // one, which then finds its socket closed.
 void pool::kill_zygote() noexcept {
