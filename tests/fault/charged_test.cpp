@@ -5,6 +5,7 @@
 
 #include <poll.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@
 #include "fault/hostile.hpp"
 #include "fault/pool_hosts.hpp"
 #include "share/faults.hpp"
+#include "share/socket_name.hpp"
 
 namespace lev::test::charged {
 namespace {
@@ -354,6 +356,24 @@ TEST_F(charged, a_keeper_does_not_wait_for_strangers) {
   }
   EXPECT_TRUE(ends(keeper));
   EXPECT_EQ(kill(stranger, SIGKILL), 0);
+}
+
+// A host waits at its door, which it cannot let in: it does not ask for that again and again.
+TEST_F(charged, a_keeper_without_numbers_for_files_sleeps) {
+  runtime r(at_pool(1));
+  const pid_t keeper = parent_of(process_of(r));
+  rlimit usual{};
+  ASSERT_EQ(prlimit(keeper, RLIMIT_NOFILE, nullptr, &usual), 0);
+  const rlimit fewer{8, usual.rlim_max};  // than it has open; poll() allows as many
+  ASSERT_EQ(prlimit(keeper, RLIMIT_NOFILE, &fewer, nullptr), 0);
+  const socket_name door("pool", name_.c_str());
+  const int visitor = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+  EXPECT_EQ(connect(visitor, door.address(), door.bytes()), 0);
+  EXPECT_TRUE(comes([&] { return state_of(keeper) == 'S'; }));
+  close(visitor);
+  EXPECT_EQ(prlimit(keeper, RLIMIT_NOFILE, &usual, nullptr), 0);
+  runtime other(at_pool(1));
+  EXPECT_EQ(other.submit(nothing).wait_outcome(limit_ns).code, status::ok);
 }
 
 // Its workers die as soon as they hear of that host.

@@ -31,7 +31,7 @@ int listen_for_deaths() noexcept {
   sigset_t children;
   sigemptyset(&children);
   sigaddset(&children, SIGCHLD);
-  sigprocmask(SIG_SETMASK, &children, nullptr);
+  if (sigprocmask(SIG_SETMASK, &children, nullptr) != 0) return -1;
   std::signal(SIGCHLD, SIG_DFL);
   return fault_at("zygote.signalfd") ? -1 : signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
 }

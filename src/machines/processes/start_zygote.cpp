@@ -147,8 +147,8 @@ bool pool::introduce() noexcept {
       send_message(socket_, about_, std::span(files).first(is_shared() ? 5 : 3), 0);
   if (nowhere >= 0) ::close(nowhere);
   if (is_sent) return true;
-  // A keeper that has closed the socket may have said why: await_ready() reads it.
-  const bool is_closed = is_shared() && (errno == EPIPE || errno == ECONNRESET);
+  // A zygote that has closed the socket may have said why: await_ready() reads it.
+  const bool is_closed = errno == EPIPE || errno == ECONNRESET;
   return is_closed || fail(is_shared() ? no_keeper : no_zygote);
 }
 

@@ -5,6 +5,7 @@
 #include "machines/processes/zygote_process.hpp"
 #include "share/faults.hpp"
 #include "share/role.hpp"
+#include "share/shortage.hpp"
 #include "share/zone.hpp"
 
 #include <fcntl.h>
@@ -30,6 +31,14 @@ constexpr int first_visitor_ms_max = 20'000;
 // How often the keeper looks whether a worker that has too many notes has read them. (The worker
 // reads one in a tenth of a millisecond if it has nothing else to do.)
 constexpr int late_ms = 5;
+
+// How often the keeper tries to admit a host for which it has lacked something.
+constexpr int shortage_ms = 10;
+
+// Whether the system lets this process hear of its children's ends: it is not its own child.
+bool can_wait() noexcept {
+  return waitpid(getpid(), nullptr, WNOHANG) >= 0 || errno == ECHILD;
+}
 
 }  // namespace
 
@@ -68,13 +77,18 @@ void zygote_process::take_in(std::uint32_t m, int socket, pid_t pid, int pidfd) 
   LEV_ASSERT(present_ <= members_max && !members_[m].is_met && members_[m].lanes.empty());
 }
 
-// Takes in the hosts that wait at the listening socket. A program of another user is refused.
+// Takes in the hosts that wait at the listening socket. A program of another user is refused. A
+// keeper that may not accept (a filter of system calls) can only serve the hosts that it has.
 void zygote_process::admit() {
   for (;;) {
     const int socket = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (socket < 0) return;
+    if (socket < 0) break;
     answer_visitor(socket);
   }
+  const int code = errno;
+  if (code == EAGAIN || code == EINTR || code == ECONNABORTED) return;
+  (is_shortage(code) ? lacks_for_visitor_ : is_door_shut_) = true;
+  if (is_door_shut_ && present_ == 0) had_visitors_ = true;  // there will be no other
 }
 
 void zygote_process::answer_visitor(int socket) noexcept {
@@ -185,6 +199,7 @@ void zygote_process::read_introduction(std::uint32_t m) noexcept {
   if (const char* why = map_memory(it)) return refuse(m, why, errno);
   if (signals_ < 0) signals_ = listen_for_deaths();
   if (signals_ < 0) return refuse(m, "signalfd", errno);
+  if (!can_wait()) return refuse(m, "waiting for processes", errno, report::unavailable);
   if (const char* why = try_out(it)) return refuse(m, why, errno, report::unavailable);
   LEV_ASSERT(!it.is_met && it.untold.empty());
   had_members_ = it.is_met = true;
@@ -294,12 +309,25 @@ void zygote_process::end_if_alone() noexcept {
   _exit(0);
 }
 
+// Without it the zygote would never hear of anything, and use up a core for it.
+[[noreturn]] void zygote_process::end_as_deaf(int code) noexcept {
+  for (const member& it : members_) {
+    report r;
+    r.what = report::unavailable;
+    r.number = code;
+    std::snprintf(r.text, sizeof r.text, "waiting for messages of hosts");
+    if (it.socket >= 0) send_message(it.socket, r);
+  }
+  _exit(1);
+}
+
 [[noreturn]] void zygote_process::run() {
   if (!open()) _exit(1);
   std::vector<pollfd> watched;
   std::vector<std::uint32_t> whose;
   for (;;) {
-    watched.assign({{signals_, POLLIN, 0}, {listener_, POLLIN, 0}});
+    const bool is_door_watched = !is_door_shut_ && !lacks_for_visitor_;
+    watched.assign({{signals_, POLLIN, 0}, {is_door_watched ? listener_ : -1, POLLIN, 0}});
     whose.clear();
     for (std::uint32_t m = 0; m < members_max; ++m) {
       const member& it = members_[m];
@@ -309,9 +337,15 @@ void zygote_process::end_if_alone() noexcept {
       watched.push_back({it.pidfd, POLLIN, 0});
       whose.push_back(m);
     }
-    const int wait_ms = is_one_late() ? late_ms : had_visitors_ ? -1 : first_visitor_ms_max;
+    const int wait_ms = is_one_late()        ? late_ms
+                        : lacks_for_visitor_ ? shortage_ms
+                        : had_visitors_      ? -1
+                                             : first_visitor_ms_max;
     const int ready = poll(watched.data(), watched.size(), wait_ms);
-    if (ready == 0) end_if_alone();
+    // EINVAL: more files than its limit, which somebody has lowered, and may raise.
+    if (ready < 0 && errno != EINTR && errno != EINVAL && !is_shortage(errno)) end_as_deaf(errno);
+    const bool was_short = std::exchange(lacks_for_visitor_, false);
+    if (ready == 0 && !was_short) end_if_alone();
     if (ready <= 0) continue;
     // Deaths first: a start on the same lane follows the report of the death.
     if (watched[0].revents != 0) reap();

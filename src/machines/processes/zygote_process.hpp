@@ -106,6 +106,7 @@ class zygote_process {
   void report_to(std::uint32_t m, const report& r, int pidfd = -1, bool is_full = false);
   void report_untold(std::uint32_t m);
   void end_if_alone() noexcept;
+  [[noreturn]] void end_as_deaf(int code) noexcept;
   [[noreturn]] void begin_worker(std::uint32_t worker, pid_t parent, int notes);
 
   int listener_;  // -1: the pool is not shared
@@ -121,6 +122,8 @@ class zygote_process {
   std::uint32_t present_ = 0;
   bool had_visitors_ = false;  // hosts have connected, whether they became members or not
   bool had_members_ = false;
+  bool lacks_for_visitor_ = false;  // a host waits that could not be admitted
+  bool is_door_shut_ = false;       // no host can be
   introduction plan_of_;  // the host whose heap is mapped, for its test's plan; heap_begin 0: none
   introduction rule_;     // the first member's: others must agree with it
 };
