@@ -406,11 +406,13 @@ struct full_house {
   runtime* home;
   runtime* away;
   std::uint64_t last = 0;
+  std::atomic<bool> is_held{false};
   std::atomic<bool> may_begin{false};
   std::atomic<bool> child_began{false};
   std::atomic<int> told{0};
 };
 const auto holds_worker = define("two_runtimes.holds_worker", [](ref<full_house> h) {
+  h.to->is_held = true;
   while (!h.to->may_begin) std::this_thread::yield();
 });
 void wait_for_last(full_house& h) {
@@ -442,6 +444,8 @@ TEST_P(two_runtimes_test, waits_in_vain_above_a_guest_are_told) {
   runtime away(other);
   full_house h{&open(own), &away};
   h.home->post(holds_worker, ref{&h});
+  // A worker that still polls would be sent `before`, and run it first.
+  while (!h.is_held) std::this_thread::yield();
   h.home->post(first_of_house, ref{&h});
   for (unsigned i = 0; i < 20; ++i) h.home->post(waits_for_last, ref{&h});
   ticket before = h.home->submit(nothing);
