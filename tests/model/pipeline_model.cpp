@@ -230,6 +230,49 @@ struct closing : pipeline<closing<Asymmetric>, 1, 2> {
   }
 };
 
+// The worker is busy, so the host runs the second task, and has what that posts in its own inbox:
+// this one waits for what the host does when its wait is over, or its time.
+template <bool IsTimed>
+struct back_in_time : pipeline<back_in_time<IsTimed>, 1, 1> {
+  static constexpr lev::wait_policy wait_policy = lev::wait_policy::help;
+  void host(unsigned) {
+    const std::uint64_t first = this->submit(0);
+    this->wait_started(0);
+    const std::uint64_t second = this->submit(1);
+    if (IsTimed) {
+      const lev::status s = detail::wait_one(this->core, first, 1).code;
+      require(s == lev::status::timed_out, "its time is over");
+    } else {
+      this->wait(second);
+    }
+    this->start(2);
+    this->wait(first);
+    if (IsTimed) this->wait(second);
+  }
+  void body(unsigned task) {
+    if (task == 0) this->start(0);
+    if (task == 1) this->submit(2, nullptr, true);
+    if (task != 1) this->wait_started(2);
+  }
+};
+
+// A close that cancels, while the worker is busy: what waits does not run.
+struct cancelling : pipeline<cancelling, 1, 1> {
+  static constexpr bool is_straight = true;
+  void host(unsigned) {
+    submit(0, nullptr, true);
+    wait_started(0);
+    submit(1, nullptr, true);
+    require(detail::close_within(core, 1, true) == lev::status::timed_out, "one runs");
+    start(2);
+  }
+  void body(unsigned task) {
+    require(task == 0, "the first only");
+    start(0);
+    wait_started(2);
+  }
+};
+
 constexpr const char* old_twice =
     "rare: the old value at both of the sleeper's looks, when all others sleep";
 constexpr const char* no_phases = "no scenario has submits between begin_submit() and end_submit()";
@@ -266,6 +309,9 @@ int main() {
       .check<two_waiters>("two waiters")
       .check<closing<false>>("closing")
       .check<closing<true>>("closing, asymmetric")
+      .check<back_in_time<false>>("back in time")
+      .check<back_in_time<true>>("back in time, by a time-out")
+      .check<cancelling>("cancelling")
       .plant("sleep: no last look, in the pipeline")
       .plant("sleep: the waiter is not armed")
       .plant("sleep: who was woken does not say that it polls")
@@ -280,6 +326,10 @@ int main() {
       .plant("close: workers are not woken")
       .plant("submit: does not look at closing once more", "closing")
       .plant("close: no heavy fence", "closing, asymmetric")
+      .plant("close: plain tasks go on to be run plainly", "cancelling")
+      .plant("run_some: begins with its mailbox open", "two tasks")
+      .plant("run_some: goes on though what it waits for is there", "back in time")
+      .plant("serve_until: a timed wait runs a batch", "back in time, by a time-out")
       .plant("tell_space: slots come back silently", "one space")
       .plant("await_space: a wake-up for a slot is not passed on", "two in line")
       .plant("await_space: not counted for the barrier", "held")
