@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "base/random.hpp"
@@ -120,16 +121,15 @@ TEST(filters, priority_puts_larger_first_then_arrival) {
 // Groups of equal `Key` in order of their first task, each in the order it had.
 template <class Key>
 line grouped(const line& before, Key&& key) {
-  line out;
-  std::vector<bool> used(before.size());
-  for (std::size_t i = 0; i < before.size(); ++i) {
-    for (std::size_t j = i; j < before.size(); ++j) {
-      if (used[j] || used[i] || key(before[j]) != key(before[i])) continue;
-      out.push_back(before[j]);
-      if (j != i) used[j] = true;
-    }
-    used[i] = true;
+  std::map<std::uint64_t, std::size_t> group_of;
+  std::vector<line> groups;
+  for (const waiting_task& t : before) {
+    const auto [found, is_new] = group_of.try_emplace(key(t), groups.size());
+    if (is_new) groups.emplace_back();
+    groups[found->second].push_back(t);
   }
+  line out;
+  for (const line& group : groups) out.insert(out.end(), group.begin(), group.end());
   return out;
 }
 
