@@ -284,10 +284,11 @@ bool is_there_any(const participant& but, std::uint64_t* completed, const Such& 
     // The caller's own runtime has it look at what it knows.
     const bool is_visible = (c->has_contexts && !c->caps.virtual_time) || c == but.engine;
     if (!is_visible && !is_quiescent(*c)) return true;
+    // Workers in other processes have nothing to do then, and nobody says so for them here.
     for (std::uint32_t i = 0; i < c->participants_used.load(memory_order_relaxed); ++i) {
       const participant& p = c->participants[i];
       *completed += p.counters.completed.read();
-      if (&p != &but && is_such(p)) return true;
+      if (i >= c->first_actor && &p != &but && is_such(p)) return true;
     }
   }
   return false;

@@ -400,64 +400,6 @@ TEST_P(two_runtimes_test, a_leaving_host_runs_what_its_task_needs) {
   wait_for_crowd(c);
 }
 
-// Waits fill all contexts of the only worker, and below one of them lies a wait in another runtime,
-// whose task has ended: they are told that they wait in vain.
-struct full_house {
-  runtime* home;
-  runtime* away;
-  std::uint64_t last = 0;
-  std::atomic<bool> is_held{false};
-  std::atomic<bool> may_begin{false};
-  std::atomic<bool> child_began{false};
-  std::atomic<int> told{0};
-};
-const auto holds_worker = define("two_runtimes.holds_worker", [](ref<full_house> h) {
-  h.to->is_held = true;
-  while (!h.to->may_begin) std::this_thread::yield();
-});
-void wait_for_last(full_house& h) {
-  ticket last(h.home->state(), h.last);
-  h.told += last.wait_outcome().code == status::would_deadlock;
-  last.forget();
-}
-const auto waits_for_last =
-    define("two_runtimes.waits_for_last", [](ref<full_house> h) { wait_for_last(*h.to); });
-const auto child_of_first = define("two_runtimes.child_of_first", [](ref<full_house> h) {
-  h.to->child_began = true;
-  wait_for_last(*h.to);
-});
-const auto waits_for_child = define("two_runtimes.waits_for_child", [](ref<full_house> h) {
-  while (!h.to->child_began) std::this_thread::yield();
-});
-const auto first_of_house = define("two_runtimes.first_of_house", [](ref<full_house> h) {
-  ticket child = h.to->home->submit(child_of_first, h);
-  h.to->away->submit(waits_for_child, h).wait();  // the child runs on top
-  child.wait();
-});
-
-TEST_P(two_runtimes_test, waits_in_vain_above_a_guest_are_told) {
-  config own = settings();
-  own.workers = 1;
-  own.wait = wait_policy::park;
-  config other;
-  other.workers = 1;
-  runtime away(other);
-  full_house h{&open(own), &away};
-  h.home->post(holds_worker, ref{&h});
-  // A worker that still polls would be sent `before`, and run it first.
-  while (!h.is_held) std::this_thread::yield();
-  h.home->post(first_of_house, ref{&h});
-  for (unsigned i = 0; i < 20; ++i) h.home->post(waits_for_last, ref{&h});
-  ticket before = h.home->submit(nothing);
-  ticket last = h.home->submit(after(before), nothing);
-  h.last = last.id();
-  last.forget();
-  h.may_begin = true;
-  // Without a time-out: a host that will go on could still do something about it.
-  EXPECT_EQ(h.home->wait_for_completion().code, status::ok);
-  EXPECT_NE(h.told, 0);
-}
-
 const auto submits_a_bulk_to = define("two.submits_a_bulk_to", [](ref<runtime> home) {
   home.to->submit_bulk(1, [](std::size_t, descriptor& d) { d = pack(nothing); }).wait();
 });
