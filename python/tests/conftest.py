@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
@@ -34,6 +34,23 @@ def pytest_configure() -> None:
     settings.register_profile("deep", max_examples=2000, deadline=None)
     if DEEP:
         settings.load_profile("deep")
+    workers_have_less_of_pytest()
+
+
+def workers_have_less_of_pytest() -> None:
+    """Workers of executors that are opened here find a small `pytest` in place of the real one.
+
+    What they import of tests needs it for nothing, and takes twice as long with the real one. The
+    processes of a shared pool search for modules elsewhere, and have that.
+    """
+    from leveret.executor import python_runtime
+    from leveret.launch import worker_command
+
+    def with_little(preload: Iterable[str], *rest: Any) -> list[str]:
+        has_path = bool(rest[-1])
+        return worker_command((*preload, "pytest_in_workers") if has_path else preload, *rest)
+
+    pytest.MonkeyPatch().setattr(python_runtime, "worker_command", with_little)
 
 
 # A test run that a shell started in the background ignores it, and so would every program that the
