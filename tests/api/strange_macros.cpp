@@ -1,4 +1,4 @@
-// Words that other libraries' headers define: Qt's, and those of X11 and of the Linux kernel's style.
+// Words that headers of other libraries define: Qt, X11, and what is written as the Linux kernel is.
 #define emit
 #define forever for (;;)
 #define foreach(one, all) for (one : all)
