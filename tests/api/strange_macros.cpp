@@ -1,4 +1,4 @@
-// Words that headers of other libraries define: Qt, X11, and what is written as the Linux kernel is.
+// Words that headers of other libraries define: of Qt, of X11, and as the Linux kernel has them.
 #define emit
 #define forever for (;;)
 #define foreach(one, all) for (one : all)
