@@ -22,8 +22,7 @@ const char* meaning_of_wait(lev_status code) noexcept {
       return "lev_ordered_wait: timeout_ns is LEV_NO_TIMEOUT, 0 or more";
     case LEV_WOULD_BLOCK:
       return "lev_ordered_wait: another call of this scope is under way, in another thread or "
-             "around "
-             "this callback; or more threads call in than the config's host_threads";
+             "around this callback; or more threads call in than the config's host_threads";
     case LEV_TASK_FAILED:
       return "a task of the scope has failed; outcome.task_code is what it returned";
     default:

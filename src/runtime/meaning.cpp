@@ -24,8 +24,7 @@ const char* meaning_of(status code) noexcept {
       return "a task that this one was to follow has failed";
     case status::bad_argument:
       return "a time-out is lev::no_timeout (-1), 0 or more, a policy one of wait_policy, and a "
-             "set "
-             "of tickets has one that is not empty";
+             "set of tickets has one that is not empty";
     case status::stale_ticket:
       return "the ticket was used up: it was waited for or released before";
     case status::bad_ticket:

@@ -23,9 +23,9 @@ namespace lev::test {
 namespace {
 
 constexpr unsigned seconds_max = 15;  // a zygote that does not answer is waited for longer
-constexpr std::int64_t denied_limit_ns = 10'000'000'000;
+constexpr std::int64_t wait_ns = 10'000'000'000;
 
-const auto crash_denied = define("denied.crash", [] { raise(SIGKILL); });
+const auto denied_crash = define("denied.crash", [] { raise(SIGKILL); });
 
 void deny(unsigned call) {
   sock_filter steps[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -58,7 +58,7 @@ int be_host(const denied& d) {
     runtime r(c);
     if (!d.is_after) return 1;
     deny(d.call);
-    return r.submit(crash_denied).wait_outcome(denied_limit_ns).code == status::pool_down ? 0 : 2;
+    return r.submit(denied_crash).wait_outcome(wait_ns).code == status::pool_down ? 0 : 2;
   } catch (const error& e) {
     return !d.is_after && e.code() == status::unavailable && e.what()[0] != 0 ? 0 : 3;
   }

@@ -66,10 +66,11 @@ def name_of(procedure: Any) -> ProcedureName:
     Cost: the first time, reads the library.
     """
     if not isinstance(procedure, _core.Procedure):
-        next_step = "; Python functions are run by Dask's Client.submit()"
+        is_function = callable(procedure)
+        next_step = "; Python functions are run by Dask's Client.submit()" if is_function else ""
         raise TypeError(
             "procedure must be a Procedure, made with Cluster.load(), leveret.load() or "
-            f"leveret.builtin(), not {type(procedure).__name__}{next_step * callable(procedure)}"
+            f"leveret.builtin(), not {type(procedure).__name__}{next_step}"
         )
     if procedure.id in _names:
         return _names[procedure.id]
