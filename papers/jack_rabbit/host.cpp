@@ -76,7 +76,8 @@ cell::ea_t object_of(const rabbit_run& r, std::uint32_t number) {
   return r.q.objects.at(std::size_t{number % object_count} * object_bytes);
 }
 std::uint32_t make_task(cell::ppe& p, rabbit_run& r, const rabbit_task& task) {
-  p.compute(r.w.cost_of("jack_rabbit.post"));
+  p.compute(
+      r.w.cost_of(r.what.is_double_buffered ? "jack_rabbit.post_buffered" : "jack_rabbit.post"));
   const std::uint32_t number = number_of(r, task);
   p.store<std::uint32_t>(object_of(r, number), task.kind);
   return number;
@@ -90,17 +91,18 @@ std::uint32_t relaunch(cell::ppe& p, rabbit_run& r, const rabbit_task& task) {
   return number;
 }
 
+// The caller has the prefilter's lock. Section 5.3: it takes the lock at every post, which keeps the
+// scheduler from moving what was posted, as the lock is not available. So the lock is free here
+// where the caller does something else: it waits for room, or has ended.
 void post(cell::ppe& p, rabbit_run& r, std::uint32_t number) {
   const view prefilter{p, r.q.prefilter.ea};
   add_jobs(p, r, 1);
-  acquire(p, r.q.prefilter_lock);
   while (prefilter.length() == buffer_slots) {
     release(p, r.q.prefilter_lock);
     (void)p.spin(prefilter.at + word_of_length, buffer_slots);
     acquire(p, r.q.prefilter_lock);
   }
   prefilter.push_back(number);
-  release(p, r.q.prefilter_lock);
   p.progress();
 }
 
@@ -217,8 +219,10 @@ void post_all(cell::ppe& p, rabbit_run& r) {
     p.progress(r.m.clock().time_of(cycles(b.serial)));
     if (b.serial > 0) p.compute(cycles(b.serial));
     begin_submit(p, r, number++);
+    acquire(p, r.q.prefilter_lock);
     for (const rabbit_task& t : b.tasks)
       post(p, r, b.is_relaunch ? relaunch(p, r, t) : make_task(p, r, t));
+    release(p, r.q.prefilter_lock);
     end_submit(p, r);
     r.out.seconds.push_back(lev::seconds_of(p.now() - begin));
   }
@@ -234,8 +238,10 @@ void schedule(cell::ppe& p, rabbit_run& r) {
   std::uint32_t seen = 0;
   while (!wait_for_tasks(p, r, seen)) {
     p.compute(r.w.cost_of("jack_rabbit.pass"));
-    // Section 5.3: a caller that posts keeps tasks from being moved, as the lock is not available.
-    if (!try_acquire(p, r.q.prefilter_lock)) continue;
+    if (!try_acquire(p, r.q.prefilter_lock)) {
+      (void)p.spin(r.q.prefilter_lock.ea, 0);  // passes until then would find it taken, too
+      continue;
+    }
     acquire(p, r.q.rob_lock);
     move_tasks(prefilter, rob);
     if (r.what.has_dicer) dice(p, r, rob);

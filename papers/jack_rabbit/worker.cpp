@@ -133,7 +133,8 @@ struct worker {
 
   void execute(place& p, const rabbit_task& t) {
     s.progress(r.m.clock().time_of(cycles(t.work)));
-    s.compute(r.w.cost_of("jack_rabbit.task"));
+    s.compute(
+        r.w.cost_of(r.what.is_double_buffered ? "jack_rabbit.task_buffered" : "jack_rabbit.task"));
     if (r.what.body) r.what.body(t, p.data[0].data, p.data[1].data);
     s.compute(cycles(t.work));
     ++r.out.executed;

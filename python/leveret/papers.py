@@ -27,7 +27,7 @@ APPLICATIONS = {
     "mandelbrot": ("jack_rabbit", "T3"),
 }
 # Of all constants, when they were frozen. docs/papers/constants.md lists the changes since.
-FROZEN = "6d7ced1fe92b613c"
+FROZEN = "fe500d0189713945"
 
 
 @dataclass(frozen=True)

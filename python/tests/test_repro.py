@@ -58,7 +58,7 @@ def test_applications_of_jack_rabbit_have_names() -> None:
 
 
 def test_a_full_simulation_is_near_the_samples() -> None:
-    (row,) = papers.choose("lu", "T1.2 1k DB 1")
+    (row,) = papers.choose("lu", "T1.1 1k DB 1")
     sampled = papers.simulate(row)
     full = papers.simulate(row, full=True)
     assert full.events > 20 * sampled.events

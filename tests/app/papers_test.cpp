@@ -42,6 +42,16 @@ TEST(papers, golden_values) {
   EXPECT_EQ(simulated("T4.4 MT3").hash, 15164237994802771526u);
 }
 
+// Jack Rabbit's scheduler moves nothing while the caller posts: a step of fewer tasks than the
+// prefilter holds begins when all of them are there, so a worker waits for each post.
+TEST(papers, workers_wait_for_the_posts_of_a_step) {
+  const double post = built_in_costs().at("jack_rabbit.post").value;
+  const double before = simulated("T1.1 1k plain 1").value;
+  const double slower = simulate_row("T1.1 1k plain 1", {{"jack_rabbit.post", post + 3200}}).value;
+  constexpr double posts = 1024 * 1023 / 2;
+  EXPECT_NEAR(slower - before, posts * 1e-6, posts * 0.02e-6);
+}
+
 // gcell's handler takes all letters that are there. One SPE has two, the one that it has written
 // and the one that it waits to write; so has each of six.
 TEST(papers, letters_that_are_there_share_a_wait) {

@@ -33,8 +33,9 @@ _NOTES = {
     "tasks at a time, that its dicer goes through what cannot be diced and asks each task, that "
     "gcell's handler takes all letters that are there, over which blocks and work T4.10 goes, "
     "that gcell's SPEs get a job's descriptor, that LU's master factors the diagonal blocks, which "
-    "phase of the FFT has twiddle factors, and that Jack Rabbit's gates are built on its lock. "
-    "Forty-five of the rows are one table of Jack Rabbit, of which three other cells chose three "
+    "phase of the FFT has twiddle factors, that Jack Rabbit's gates are built on its lock, and that "
+    "its scheduler moves nothing while the caller posts. "
+    "Forty-three of the rows are one table of Jack Rabbit, of which five other cells chose five "
     "constants, fifteen another, and thirteen are one table of gcell. What is out of its band "
     "stays out.",
     "calibration": "Constants were chosen with these rows in view: that they are met says nothing.",
