@@ -91,9 +91,9 @@ std::uint32_t relaunch(cell::ppe& p, rabbit_run& r, const rabbit_task& task) {
   return number;
 }
 
-// The caller has the prefilter's lock. Section 5.3: it takes the lock at every post, which keeps the
-// scheduler from moving what was posted, as the lock is not available. So the lock is free here
-// where the caller does something else: it waits for room, or has ended.
+// The caller has the prefilter's lock. Section 5.3: to take it at every post keeps the scheduler
+// from moving what was posted, as the lock is not available. So the lock is free where the caller
+// does something else: it waits for room, or has ended.
 void post(cell::ppe& p, rabbit_run& r, std::uint32_t number) {
   const view prefilter{p, r.q.prefilter.ea};
   add_jobs(p, r, 1);

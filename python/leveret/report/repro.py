@@ -33,8 +33,8 @@ _NOTES = {
     "tasks at a time, that its dicer goes through what cannot be diced and asks each task, that "
     "gcell's handler takes all letters that are there, over which blocks and work T4.10 goes, "
     "that gcell's SPEs get a job's descriptor, that LU's master factors the diagonal blocks, which "
-    "phase of the FFT has twiddle factors, that Jack Rabbit's gates are built on its lock, and that "
-    "its scheduler moves nothing while the caller posts. "
+    "phase of the FFT has twiddle factors, that Jack Rabbit's gates are built on its lock, and "
+    "that its scheduler moves nothing while the caller posts. "
     "Forty-three of the rows are one table of Jack Rabbit, of which five other cells chose five "
     "constants, fifteen another, and thirteen are one table of gcell. What is out of its band "
     "stays out.",
