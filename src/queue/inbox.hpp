@@ -58,10 +58,7 @@ class inbox {
     *value = cells_[bottom & (Capacity - 1)].load(memory_order_relaxed);  // only owners write cells
     return claim(bottom);
   }
-  bool try_pop_last() noexcept {
-    const std::int64_t bottom = bottom_.load(memory_order_relaxed) - 1;
-    return bottom >= top_.load(memory_order_relaxed) && claim(bottom);
-  }
+  bool try_pop_last() noexcept { return claim(bottom_.load(memory_order_relaxed) - 1); }
 
   // The owner calls ends_with(): is `value` the youngest, unless it has been taken?
   bool ends_with(std::uint32_t value) const noexcept {

@@ -39,9 +39,11 @@ class index_ring {
 
   // Pushes all `count` values or none. `count` is at most the capacity.
   bool try_push_all(const std::uint32_t* values, std::uint32_t count) noexcept {
+    cell* const cells = cells_;
+    const std::uint32_t mask = mask_;
     std::uint32_t position = tail_.load(memory_order_relaxed);
     for (;;) {
-      const std::uint32_t there = run_of(position, count, 0);
+      const std::uint32_t there = run_of(cells, mask, position, count, 0);
       if (there < count) {
         const std::uint32_t now = tail_.load(memory_order_relaxed);
         if (now == position) return false;
@@ -55,7 +57,7 @@ class index_ring {
     }
     for (std::uint32_t i = 0; i < count; ++i) {
       // Pairs with run_of() of a consumer: publishes the slot's contents.
-      cells_[(position + i) & mask_].store(pack(position + i + 1, values[i]), memory_order_release);
+      cells[(position + i) & mask].store(pack(position + i + 1, values[i]), memory_order_release);
     }
     return true;
   }
@@ -64,10 +66,12 @@ class index_ring {
 
   // Pops up to `count` values that are there now; returns how many it popped.
   std::uint32_t try_pop_some(std::uint32_t* values, std::uint32_t count) noexcept {
+    cell* const cells = cells_;
+    const std::uint32_t mask = mask_;
     std::uint32_t position = head_.load(memory_order_relaxed);
     std::uint32_t there;
     for (;;) {
-      there = run_of(position, count, 1);
+      there = run_of(cells, mask, position, count, 1, values);
       if (there == 0) {
         const std::uint32_t now = head_.load(memory_order_relaxed);
         if (now == position) return 0;
@@ -76,13 +80,9 @@ class index_ring {
       }
       if (head_.compare_exchange_strong(position, position + there, memory_order_relaxed)) break;
     }
-    cell* const cells = cells_;  // a store to a cell might change the members, for all GCC knows
-    const std::uint32_t mask = mask_;
     for (std::uint32_t i = 0; i < there; ++i) {
-      cell& c = cells[(position + i) & mask];
-      values[i] = static_cast<std::uint32_t>(c.load(memory_order_relaxed));
       // Pairs with run_of() of a producer one lap later: it may overwrite the cell.
-      c.store(pack(position + i + mask + 1, 0), memory_order_release);
+      cells[(position + i) & mask].store(pack(position + i + mask + 1, 0), memory_order_release);
     }
     return there;
   }
@@ -120,16 +120,18 @@ class index_ring {
   }
 
   // How many of the `count` cells from `position` on have the sequence of their position plus
-  // `offset`.
-  std::uint32_t run_of(std::uint32_t position, std::uint32_t count,
-                       std::uint32_t offset) const noexcept {
-    const cell* const cells = cells_;
-    const std::uint32_t mask = mask_;
+  // `offset`. A consumer gets their values, too: they stay as they are until it takes them, or
+  // another one does. (A store to a cell might change the members, for all GCC knows: so the caller
+  // reads these.)
+  static std::uint32_t run_of(const cell* cells, std::uint32_t mask, std::uint32_t position,
+                              std::uint32_t count, std::uint32_t offset,
+                              std::uint32_t* values = nullptr) noexcept {
     std::uint32_t there = 0;
     while (there < count) {
       // Pairs with the release stores of try_push_all() and try_pop_some().
       const std::uint64_t c = cells[(position + there) & mask].load(memory_order_acquire);
       if (sequence(c) != position + there + offset) break;
+      if (values != nullptr) values[there] = static_cast<std::uint32_t>(c);
       ++there;
     }
     return there;

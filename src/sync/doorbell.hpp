@@ -32,7 +32,7 @@ class doorbell {
     // own read-modify-write this is one side of a store-then-load handshake, which acquire and
     // release do not order.
     const std::uint32_t w = word_.load(memory_order_seq_cst);
-    return pollers(w) == 0 && sleepers(w) != 0;
+    return sleepers(w) != 0 && pollers(w) == 0;
   }
   // A hint, for queues whose push is a plain store.
   bool someone_sleeps() const noexcept { return sleepers(word_.load(memory_order_relaxed)) != 0; }
