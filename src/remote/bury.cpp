@@ -102,7 +102,8 @@ void fail_victim(remote_crew& r, participant& self, std::uint32_t task, status c
   LEV_DCHECK(code != status::ok && attempts != 0);
   const slot& s = r.e.task_slots.at(task);
   keep_report(r, task, code, attempts, d, why_given_up(r, task, code));
-  ending how{task, d.task_code, s.state.word(), code, s.flags};
+  ending how = ending_of(s, task, code);
+  how.task_code = d.task_code;
   if (is_of_columns(s.procedure)) r.e.task_slots.extra(task).stopped_at = first_index(r, task);
   if (is_of_columns(s.procedure) && go_on_behind(r.e, task)) {
     fail_part(r.e, self, how);

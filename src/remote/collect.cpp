@@ -205,7 +205,7 @@ void keep_ends(remote_crew& r, std::uint32_t worker) noexcept {
 
 void leave_ended(remote_crew& r, remote_line& line, std::uint32_t task) noexcept {
   const slot& s = r.e.task_slots.at(task);
-  line.leave({task, 0, s.state.word(), status::cancelled, s.flags});
+  line.leave(ending_of(s, task, status::cancelled));
 }
 
 }  // namespace lev

@@ -13,7 +13,10 @@ struct await_ticket final : awaited {
       : state(home.task_slots.at(ticket_task(id)).state),
         task(ticket_task(id)),
         generation(ticket_generation(id)),
-        self(waiter) {}
+        self(waiter) {
+    one = &state;
+    pending = state.pending_word(generation);
+  }
   bool is_there() noexcept override { return !state.is_pending(generation); }
   bool arm() noexcept override { return state.announce_waiter(generation, self.index); }
   bool awaits(std::uint32_t other) const noexcept override { return other == task; }

@@ -106,12 +106,19 @@ class task_state {
     return bits::phase(w) == bits::done ? bits::outcome(w) : status::stale_ticket;
   }
 
-  // is_pending() is peek() == pending in one comparison.
+  // is_pending() is peek() == pending in one comparison. is_still() is for a caller that looks
+  // often, and keeps what pending_word() returns.
   bool is_pending(std::uint32_t generation) const noexcept {
+    return is_still(pending_word(generation));
+  }
+  static constexpr std::uint64_t pending_word(std::uint32_t generation) noexcept {
+    return bits::make(generation, bits::live);
+  }
+  bool is_still(std::uint64_t pending) const noexcept {
     constexpr std::uint64_t looked_at =
         ~std::uint64_t{0} << 32 | std::uint64_t{bits::phase_mask} | std::uint64_t{bits::released};
     // Pairs with try_finish(), as in peek().
-    return (word_.load(memory_order_acquire) & looked_at) == bits::make(generation, bits::live);
+    return (word_.load(memory_order_acquire) & looked_at) == pending;
   }
 
   // announce() sets `flag` if the task is still live; false if it is done, or its ticket used up. A
@@ -166,12 +173,14 @@ class task_state {
   }
 
   // try_finish_collected() is try_finish() with success and collect() in one step, for a completer
-  // that holds the ticket: live -> free. `seen` has no flags, and no request to cancel.
-  bool try_finish_collected(std::uint64_t& seen) noexcept {
-    LEV_DCHECK(seen == bits::make(bits::generation(seen), bits::live));
-    const std::uint64_t next = bits::make(bits::generation(seen) + 1, bits::free);
+  // that holds the ticket: live -> free. False: the word has flags, or a request to cancel; `seen`
+  // is the word as it is now.
+  bool try_finish_collected(std::uint64_t& seen, std::uint32_t generation) noexcept {
+    constexpr std::uint64_t step = bits::make(1, bits::free) - bits::make(0, bits::live);
+    seen = pending_word(generation);
     // Pairs with announce(): on failure what it published is visible. Publishes nothing itself.
-    return word_.compare_exchange_strong(seen, next, memory_order_acquire, memory_order_acquire);
+    return word_.compare_exchange_strong(seen, seen + step, memory_order_acquire,
+                                         memory_order_acquire);
   }
 
   // The completer calls retract() before it serves what `flag` announces: a later announcement then
@@ -205,9 +214,9 @@ class task_state {
   bool try_collect_success(std::uint32_t generation) noexcept {
     std::uint64_t w = bits::make(generation, bits::done);
     if (word_.load(memory_order_relaxed) != w) return false;
+    constexpr std::uint64_t step = bits::make(1, bits::free) - bits::make(0, bits::done);
     // Pairs with try_finish(), and with another collector, as in collect().
-    return word_.compare_exchange_strong(w, bits::make(generation + 1, bits::free),
-                                         memory_order_acquire, memory_order_relaxed);
+    return word_.compare_exchange_strong(w, w + step, memory_order_acquire, memory_order_relaxed);
   }
   // retire() makes the slot free for the next generation; its caller puts it into a free list.
   void retire() noexcept {

@@ -2,6 +2,8 @@
 #ifndef LEVERET_WORKER_AWAITED_HPP
 #define LEVERET_WORKER_AWAITED_HPP
 
+#include "task/task_state.hpp"
+
 #include <cstdint>
 
 namespace lev {
@@ -9,6 +11,10 @@ namespace lev {
 // is_there() is asked again and again; arm() arranges for a wake-up, and returns false if there is
 // no need to sleep any more.
 struct awaited {
+  // If it is the end of one task: where a look sees it without a call, and the word until then.
+  const task_state<>* one = nullptr;
+  std::uint64_t pending = 0;
+
   virtual bool is_there() noexcept = 0;
   virtual bool arm() noexcept = 0;
   virtual void disarm() noexcept {}
@@ -27,6 +33,10 @@ struct awaited {
   awaited& operator=(const awaited&) = default;
   ~awaited() = default;
 };
+
+inline bool is_over(awaited& what) noexcept {
+  return what.one != nullptr ? !what.one->is_still(what.pending) : what.is_there();
+}
 
 // When a wait inside a task gives up: when every context of every participant waits, or when no
 // participant has run anything for 10 ms.

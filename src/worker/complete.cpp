@@ -180,7 +180,8 @@ void count_pieces(engine& e, participant& self, std::uint32_t join, std::uint32_
   const auto failure = static_cast<status>(extra.first_failure.load(memory_order_relaxed));
   const slot& s = e.task_slots.at(join);
   LEV_DCHECK((s.flags & task_is_join) != 0);
-  ending how{join, extra.task_code, s.state.word(), failure, s.flags};
+  ending how = ending_of(s, join, failure);
+  how.task_code = extra.task_code;
   complete(e, self, how);
 }
 
@@ -330,7 +331,7 @@ void fail_rest(engine& e, participant& self) noexcept {
     const auto why =
         static_cast<status>(e.task_slots.extra(next).first_failure.load(memory_order_relaxed));
     self.failing = e.task_slots.extra(next).next_failing;
-    ending how{next, 0, s.state.word(), why, s.flags};
+    ending how = ending_of(s, next, why);
     complete(e, self, how);
   }
   self.is_telling = false;

@@ -10,40 +10,53 @@ namespace lev {
 // belong to another task when this returns.
 void complete_any(engine& e, participant& self, const ending& how) noexcept;
 
+// Whether a task has succeeded and has no flags, as most: one comparison of two neighbours.
+inline bool has_plain_end(const ending& how) noexcept {
+  return (std::uint32_t{how.flags} | static_cast<std::uint32_t>(how.result) << 8) == 0;
+}
+
 // try_complete_plainly() ends a task that succeeded and has nothing to notify, as most; it calls no
-// user code. False: complete_any() must end it; `seen` is the word as it is now.
-inline bool try_complete_plainly(engine& e, participant& self, ending& how) noexcept {
+// user code. False: complete_any() must end it; `seen` is the word as it is now. `s` is the task's
+// slot.
+inline bool try_complete_plainly(engine& e, participant& self, slot& s, ending& how) noexcept {
   constexpr std::uint8_t rare = task_has_locks | task_is_piece | task_is_join;
-  task_state<>& state = e.task_slots.at(how.task).state;
+  LEV_DCHECK(&s == &e.task_slots.at(how.task));
   LEV_DCHECK(state_bits::phase(how.seen) == state_bits::live && how.result != status::pending);
-  LEV_DCHECK_LOOK(state.generation() == state_bits::generation(how.seen));
-  if (how.result != status::ok || (how.flags & rare) != 0) return false;
-  if ((how.flags & task_detached) != 0) {
-    state.retire();
-    give_slot(e, self, how.task);
-  } else if (!state.try_finish_alone(how.seen)) {
+  LEV_DCHECK_LOOK(s.state.generation() == state_bits::generation(how.seen));
+  if (has_plain_end(how)) [[likely]] {
+    if (!s.state.try_finish_alone(how.seen)) return false;
+  } else if (how.result != status::ok || (how.flags & rare) != 0) {
+    return false;
+  } else if ((how.flags & task_detached) != 0) {
+    s.state.retire();
+    give_slot(e, self.free_slots, s, how.task);
+  } else if (!s.state.try_finish_alone(how.seen)) {
     return false;
   }
   self.counters.completed.add(1);
   return true;
 }
 
+inline bool try_complete_plainly(engine& e, participant& self, ending& how) noexcept {
+  return try_complete_plainly(e, self, e.task_slots.at(how.task), how);
+}
+
 // try_complete_collected() also consumes the task's ticket, of that generation, which the caller
 // holds. False: complete() must end it.
-inline bool try_complete_collected(engine& e, participant& self, ending& how,
+inline bool try_complete_collected(engine& e, participant& self, slot& s, ending& how,
                                    std::uint32_t generation) noexcept {
-  task_state<>& state = e.task_slots.at(how.task).state;
-  if (how.result != status::ok || how.flags != 0 ||
-      how.seen != state_bits::make(generation, state_bits::live) ||
-      !state.try_finish_collected(how.seen))
-    return false;
-  give_slot(e, self, how.task);
+  LEV_DCHECK(state_bits::generation(how.seen) == generation);
+  if (!has_plain_end(how) || !s.state.try_finish_collected(how.seen, generation)) return false;
+  give_slot(e, self.free_slots, s, how.task);
   self.counters.completed.add(1);
   return true;
 }
 
+inline void complete(engine& e, participant& self, slot& s, ending& how) noexcept {
+  if (!try_complete_plainly(e, self, s, how)) complete_any(e, self, how);
+}
 inline void complete(engine& e, participant& self, ending& how) noexcept {
-  if (!try_complete_plainly(e, self, how)) complete_any(e, self, how);
+  complete(e, self, e.task_slots.at(how.task), how);
 }
 
 // count_ended_pieces() counts the pieces that were completed here at their join. Called before

@@ -35,25 +35,30 @@ inline bool rounds_plainly() noexcept {
   return __builtin_ia32_movmskps(reinterpret_cast<four>(same)) == 0xf;
 }
 
-// SSE's control bits below, the x87 control word (long double) above.
+// SSE's control bits below, the x87 control word (long double) above, both as they differ from the
+// usual mode: that one is 0.
 constexpr std::uint16_t x87_plain = 0x37f;
 constexpr std::uint64_t float_plain = 0x1f80 | std::uint64_t{x87_plain} << 32;
 
 inline std::uint64_t float_mode() noexcept {
   const std::uint16_t x87 = x87_mode();
-  if (x87 == x87_plain && rounds_plainly()) return float_plain;
+  if (x87 == x87_plain && rounds_plainly()) return 0;
   constexpr unsigned exception_flags = 0x3f;  // sticky, and no mode
-  return (__builtin_ia32_stmxcsr() & ~exception_flags) | std::uint64_t{x87} << 32;
+  const std::uint64_t sse = __builtin_ia32_stmxcsr() & ~exception_flags;
+  return (sse | std::uint64_t{x87} << 32) ^ float_plain;
 }
 inline void set_float_mode(std::uint64_t mode) noexcept {
-  const auto x87 = static_cast<std::uint16_t>(mode >> 32);
+  const std::uint64_t words = mode ^ float_plain;
+  const auto x87 = static_cast<std::uint16_t>(words >> 32);
   __asm__ volatile("fldcw %0" : : "m"(x87));
-  __builtin_ia32_ldmxcsr(static_cast<unsigned>(mode));
+  __builtin_ia32_ldmxcsr(static_cast<unsigned>(words));
 }
 inline bool has_float_mode(std::uint64_t mode) noexcept {
-  if (mode == float_plain) [[likely]]
-    return x87_mode() == x87_plain && rounds_plainly();
-  return float_mode() == mode;
+  if (mode != 0) [[unlikely]]
+    return float_mode() == mode;
+  if (x87_mode() != x87_plain) [[unlikely]]
+    return false;
+  return rounds_plainly();
 }
 #elif defined(__aarch64__)
 inline std::uint64_t float_mode() noexcept {
@@ -133,10 +138,13 @@ inline void execute_body(engine& e, participant& self, job& j, const procedure_i
   const std::uint32_t nest = ++self.nest;
   LEV_DCHECK(j.below != &j && j.result == status::ok);
   try {
-    j.task_code = p.run(call{j.views, j.argument_count, p.context});
-    end_if_forked(e, j.task_code != 0 || j.result != status::ok);
-    if (j.task_code != 0) [[unlikely]]
+    const int code = p.run(call{j.views, j.argument_count, p.context});
+    if (e.why_absent != nullptr) [[unlikely]]
+      end_if_forked(e, code != 0 || j.result != status::ok);
+    if (code != 0) [[unlikely]] {
+      j.task_code = code;
       j.result = status::task_failed;
+    }
   } catch (...) {
     end_if_forked(e, true);
     note_thrown(e, j);

@@ -97,17 +97,22 @@ struct ending {
   std::uint32_t task;
   int task_code;
   std::uint64_t seen;  // its state word, or what it is believed to be
-  status result;
+  // In the slot's order: the three are read as one word.
+  procedure_id procedure;
+  std::uint8_t argument_count;
   std::uint8_t flags;
+  status result;
 };
+
+inline ending ending_of(const slot& s, std::uint32_t task, status result) noexcept {
+  return {task, 0, s.state.word(), s.procedure, s.argument_count, s.flags, result};
+}
 
 // One task in hand, from take to complete.
 struct job : ending {
   job() noexcept
-      : ending{no_slot, 0, 0, status::ok, 0},
+      : ending{no_slot, 0, 0, 0, 0, 0, status::ok},
         parent(no_slot),
-        procedure(0),
-        argument_count(0),
         is_direct(false),
         transfers(nullptr),
         views(nullptr),
@@ -122,8 +127,6 @@ struct job : ending {
   explicit job(to_be_taken) noexcept {}
 
   std::uint32_t parent;
-  procedure_id procedure;
-  std::uint8_t argument_count;
   bool is_direct;
   transfer_set* transfers;  // its own gets and puts
   // Local views: they lie in the slot or the letter, or in `arguments`, as long as the task is in

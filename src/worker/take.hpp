@@ -11,6 +11,9 @@
 
 #include "worker/enqueue.hpp"
 
+#include <cstddef>
+#include <cstring>
+
 namespace lev {
 
 // tasks moved from the ready queue at once: one line of cells, twice
@@ -25,16 +28,28 @@ constexpr std::uint32_t checkout_max = 16;
   j.spill = nullptr;
 }
 
+// The procedure, the number of arguments and the flags, as one word: GCC reads and writes each of
+// them otherwise.
+inline void copy_shape(const slot& from, ending& to) noexcept {
+  constexpr std::size_t bytes = sizeof(std::uint32_t);
+  static_assert(offsetof(ending, procedure) % bytes == 0 &&
+                offsetof(ending, argument_count) == offsetof(ending, procedure) + 2 &&
+                offsetof(ending, flags) == offsetof(ending, procedure) + 3);
+  static_assert(offsetof(detail::task_head, procedure) == 0 &&
+                offsetof(detail::task_head, argument_count) == 2 &&
+                offsetof(detail::task_head, flags) == 3);
+  const detail::task_head& head = from;
+  std::memcpy(reinterpret_cast<char*>(&to) + offsetof(ending, procedure), &head, bytes);
+}
+
 // Reads a task in a queue from its slot. `seen` is its state word.
 inline void read_job(const slot& s, job& j, std::uint32_t task, std::uint64_t seen) noexcept {
   j.task = task;
   j.parent = s.parent;
   j.seen = seen;
-  j.procedure = s.procedure;
-  j.argument_count = s.argument_count;
-  j.flags = s.flags;
-  j.is_direct = false;
+  copy_shape(s, j);
   j.result = status::ok;
+  j.is_direct = false;
   j.task_code = 0;
   j.transfers = nullptr;
   j.views = s.arguments;
@@ -101,13 +116,17 @@ inline bool take_letter(engine& e, participant& self, job& j) noexcept {
                                                   std::uint32_t place) noexcept {
   if (place < self.hints_below) prefetch(self.hints[place & (hint_count - 1)]);
 }
+// Whether any task in the own inbox may have such a hint.
+inline bool has_hints(const participant& self) noexcept {
+  return self.hints_below != 0;
+}
 
 inline std::uint32_t take_own(engine& e, participant& self) noexcept {
   LEV_DCHECK(runs_here(self));
   std::uint32_t task = 0;
   if (!self.inbox.try_pop(&task)) return no_slot;
   // The hint `depth - 1` tasks from now; whatever is there, prefetching it does no harm.
-  prefetch_place(self, self.inbox.bottom() - (e.depth - 1));
+  if (has_hints(self)) prefetch_place(self, self.inbox.bottom() - (e.depth - 1));
   return task;
 }
 

@@ -105,14 +105,17 @@ inline void tell_all_for_space(engine& e) noexcept {
 
 // give_slot() ends a slot that no other thread knows any more, and the lease of the mailbox that
 // its task went through.
-inline void give_slot(engine& e, index_cache& cache, std::uint32_t task) noexcept {
-  slot& s = e.task_slots.at(task);
+inline void give_slot(engine& e, index_cache& cache, slot& s, std::uint32_t task) noexcept {
+  LEV_DCHECK(&s == &e.task_slots.at(task));
   if (const unsigned worker = s.mailbox.load(memory_order_relaxed); worker != 0) {
     LEV_DCHECK(worker <= e.workers);
     s.mailbox.store(0, memory_order_relaxed);
     e.participants[worker - 1].mailbox.release_lease();
   }
   if (e.task_slots.give(cache, task)) tell_space(e);
+}
+inline void give_slot(engine& e, index_cache& cache, std::uint32_t task) noexcept {
+  give_slot(e, cache, e.task_slots.at(task), task);
 }
 inline void give_slot(engine& e, participant& self, std::uint32_t task) noexcept {
   give_slot(e, self.free_slots, task);

@@ -119,25 +119,33 @@ inline bool is_next_piece(const engine& e, const participant& self, std::uint32_
          (e.task_slots.at(join).state.word() & state_bits::cancel_asked) == 0;
 }
 
+// The flags of a task, and the number of its arguments if these should lie in its slot, for one
+// comparison.
+constexpr std::uint32_t shape_of(std::uint32_t flags, std::uint32_t arguments) noexcept {
+  return flags << 8 | arguments;
+}
+
 // Whether a task has its memory in place, is not timed and holds nothing, and there is nothing else
-// to do or note. Most tasks are so. `Task` is a slot or a job.
+// to do or note. Most tasks are so.
+// `Task` is a slot or a job.
 template <class Task>
 inline bool is_run_plainly(const engine& e, const participant& self, const Task& t,
-                           std::uint64_t seen) noexcept {
+                           std::uint32_t shape, std::uint64_t seen) noexcept {
+  static_assert((near_arguments & (near_arguments + 1)) == 0);  // all bits of what is below
   if (e.runs_plainly.load(memory_order_relaxed) == 0 || (seen & state_bits::cancel_asked) != 0)
     return false;
-  const std::uint32_t flags = t.flags & ~std::uint32_t{task_detached};
-  if (flags == 0) [[likely]]
+  const std::uint32_t more = shape & ~shape_of(task_detached, near_arguments);
+  if (more == 0) [[likely]]
     return self.ended_pieces == 0;
-  return flags == task_is_piece && is_next_piece(e, self, t.parent);
+  return more == shape_of(task_is_piece, 0) && is_next_piece(e, self, t.parent);
 }
 
 // `by`, if not null, holds the task's ticket. True: the ticket is consumed.
-[[gnu::always_inline]] inline bool execute_plainly(engine& e, participant& self, job& j,
+[[gnu::always_inline]] inline bool execute_plainly(engine& e, participant& self, slot& s, job& j,
                                                    const child* by) noexcept {
   execute_body(e, self, j, procedure_at(j.procedure).info);
-  if (by != nullptr && try_complete_collected(e, self, j, by->generation)) return true;
-  complete(e, self, j);
+  if (by != nullptr && try_complete_collected(e, self, s, j, by->generation)) return true;
+  complete(e, self, s, j);
   return false;
 }
 
@@ -149,8 +157,8 @@ inline bool is_run_plainly(const engine& e, const participant& self, const Task&
 }
 
 [[gnu::always_inline]] inline void run_job(engine& e, participant& self, job& j) noexcept {
-  if (is_run_plainly(e, self, j, j.seen)) {
-    execute_plainly(e, self, j, nullptr);
+  if (is_run_plainly(e, self, j, shape_of(j.flags, 0), j.seen)) {
+    execute_plainly(e, self, e.task_slots.at(j.task), j, nullptr);
     return;
   }
   if (!stage_job(e, self, j, true)) return fail_unstaged(e, self, j);
@@ -197,15 +205,15 @@ bool divide(engine& e, participant& self, std::uint32_t task) noexcept {
 // Runs a task that was taken from a queue.
 [[gnu::always_inline]] inline bool run_taken(engine& e, participant& self, std::uint32_t task,
                                              const child* by = nullptr) noexcept {
-  const slot& s = e.task_slots.at(task);
+  slot& s = e.task_slots.at(task);
   const std::uint64_t seen = s.state.word();
-  if (s.argument_count > near_arguments || !is_run_plainly(e, self, s, seen)) {
+  if (!is_run_plainly(e, self, s, shape_of(s.flags, s.argument_count), seen)) {
     run_with_care(e, self, task);
     return false;
   }
   job j{job::to_be_taken{}};
   read_job(s, j, task, seen);
-  return execute_plainly(e, self, j, by);
+  return execute_plainly(e, self, s, j, by);
 }
 
 job* new_frame(engine& e, participant& self) noexcept {
@@ -286,8 +294,9 @@ inline void turn_to_work(engine& e, participant& self, bool is_direct) noexcept 
 // Whether the next task of the own inbox is next for a participant that has ended one: no other
 // context, letter or sleeper waits for a look, and no other task has its turn (take_in_turn()).
 inline bool is_undisturbed(const participant& self) noexcept {
-  return !has_other_contexts(self) && self.is_mailbox_open.load(memory_order_relaxed) == 0 &&
-         !self.was_last_poller && self.pieces_in_a_row == 0;
+  const std::uint32_t others = self.is_mailbox_open.load(memory_order_relaxed) |
+                               std::uint32_t{self.was_last_poller} | self.pieces_in_a_row;
+  return others == 0 && !has_other_contexts(self);
 }
 
 // From here on an idle worker may take the job.
@@ -462,9 +471,10 @@ bool run_some(engine& e, participant& self, awaited* what) noexcept {
   std::uint32_t task = take_in_turn(e, self);
   if (task == no_slot) return false;
   turn_to_work(e, self, false);
-  for (std::uint32_t left = most; task != no_slot; task = take_own(e, self)) {
+  std::uint32_t left = what == nullptr ? 1 : most;
+  for (; task != no_slot; task = take_own(e, self)) {
     run_taken(e, self, task);
-    if (what == nullptr || --left == 0 || !is_undisturbed(self) || what->is_there()) break;
+    if (--left == 0 || !is_undisturbed(self) || is_over(*what)) break;
   }
   return true;
 }

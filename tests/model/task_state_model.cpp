@@ -40,8 +40,8 @@ struct task {
   // The steps of a task that runs its child, and holds its ticket.
   void complete_own() {
     output.set(7);
-    std::uint64_t seen = bits::make(0, bits::live);
-    if (!state.try_finish_collected(seen)) {
+    std::uint64_t seen;
+    if (!state.try_finish_collected(seen, 0)) {
       finish(seen);
       collect();
     } else {
