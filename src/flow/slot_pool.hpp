@@ -82,10 +82,14 @@ class slot_pool {
                          [&](unsigned i) -> const argument& { return argument_at(task, i); });
   }
 
-  // try_take() returns a free slot, or no_slot.
+  // try_take() returns a free slot, or no_slot; take_kept() is for a cache that has `n`, not 0.
   std::uint32_t try_take(index_cache& cache) noexcept {
     std::uint32_t n = cache.count();
     if (n == 0 && (n = refill(cache)) == 0) return no_slot;
+    return take_kept(cache, n);
+  }
+  std::uint32_t take_kept(index_cache& cache, std::uint32_t n) noexcept {
+    LEV_DCHECK(n != 0);
     LEV_DCHECK_LOOK(at(cache.numbers[n - 1]).state.is_free());
     cache.set_count(n - 1);
     return cache.numbers[n - 1];
@@ -136,11 +140,20 @@ class slot_pool {
   std::uint32_t free_count() const noexcept { return free_.size() + spare_.size() + last_.size(); }
   std::uint32_t listed_count() const noexcept { return first_own_; }
 
-  // write() writes a task into a slot that was taken for it, and returns the slot's generation.
+  // write() writes a task into a slot that was taken for it, and returns the slot's generation;
+  // write_near() is for a task whose arguments all lie in the slot.
   [[gnu::always_inline]] std::uint32_t write(std::uint32_t task, const detail::task_head& head,
                                              std::uint8_t flags, const argument* arguments,
                                              task_parent by = {}) noexcept {
     LEV_DCHECK(head.argument_count <= argument_count_max);
+    const std::uint32_t generation = write_near(task, head, flags, arguments, by);
+    if (head.argument_count > near_arguments) [[unlikely]]
+      write_rest(task, head.argument_count, arguments);
+    return generation;
+  }
+  [[gnu::always_inline]] std::uint32_t write_near(std::uint32_t task, const detail::task_head& head,
+                                                  std::uint8_t flags, const argument* arguments,
+                                                  task_parent by) noexcept {
     slot& s = at(task);
     const std::uint32_t generation =
         s.state.open((flags & task_detached) != 0 ? std::uint64_t{state_bits::released} : 0);
@@ -152,8 +165,6 @@ class slot_pool {
     LEV_DCHECK(s.mailbox.load(memory_order_relaxed) == 0);
     const unsigned count = head.argument_count;
     for (unsigned i = 0; i < near_arguments && i < count; ++i) s.arguments[i] = arguments[i];
-    if (count > near_arguments) [[unlikely]]
-      write_rest(task, count, arguments);
     return generation;
   }
 

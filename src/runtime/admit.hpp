@@ -67,14 +67,15 @@ std::uint32_t try_take_room(runtime_state& c, participant& self, edge_list& edge
 bool refuse_full(runtime_state& c, const participant& self, const edge_list& edges,
                  refusal* why) noexcept;
 
+inline task_parent parent_of(const job* by) noexcept {
+  return by == nullptr ? task_parent{} : task_parent{by->task, generation_of(*by)};
+}
 // write_slot() writes a task that is submitted in the task `by`, or in none, and returns the number
 // of its ticket.
 [[gnu::always_inline]] inline std::uint64_t write_slot(runtime_state& c, const job* by,
                                                        std::uint32_t task, const draft& d,
                                                        std::uint8_t flags) noexcept {
-  task_parent parent;
-  if (by != nullptr) parent = {by->task, generation_of(*by)};
-  return ticket_id(task, c.task_slots.write(task, d, flags, d.arguments, parent));
+  return ticket_id(task, c.task_slots.write(task, d, flags, d.arguments, parent_of(by)));
 }
 
 // count_out() is for a task that was counted in vain: it gives its slot back and takes it out of
@@ -82,13 +83,18 @@ bool refuse_full(runtime_state& c, const participant& self, const edge_list& edg
 [[gnu::noinline]] bool count_out(runtime_state& c, participant& self, std::uint32_t task,
                                  refusal* why) noexcept;
 
-// A host that has counted its task calls is_closing().
-inline bool is_closing(runtime_state& c) noexcept {
-  // Pairs with close_within(). Where there is no heavy fence, a change of the word that adds
-  // nothing comes either before close()'s and shows it the count, or after it.
-  if (!c.has_heavy_fence) [[unlikely]]
-    return c.closing.fetch_add(0, memory_order_seq_cst) != 0;
+// A host that has counted its task calls is_closing(), or, where there is a heavy fence,
+// is_closing_behind_fence().
+inline bool is_closing_behind_fence(const runtime_state& c) noexcept {
+  // Pairs with close_within(), which has the fence.
   return c.closing.load(memory_order_seq_cst) != 0;
+}
+inline bool is_closing(runtime_state& c) noexcept {
+  if (c.has_heavy_fence) [[likely]]
+    return is_closing_behind_fence(c);
+  // Pairs with close_within(): a change of the word that adds nothing comes either before close()'s
+  // and shows it the count, or after it.
+  return c.closing.fetch_add(0, memory_order_seq_cst) != 0;
 }
 
 // count_in() counts a task as submitted, unless close() came between the look in check_open() and

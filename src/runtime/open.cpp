@@ -295,6 +295,7 @@ std::unique_ptr<runtime_state> build(const config& given) {
   c->crew->plan();
   c->has_heavy_fence = real_env::asymmetric();
   c->is_straight = c->crew->can_do_closures() && !c->caps.virtual_time && !c->copies.all;
+  c->submits_straight = c->is_straight && c->has_heavy_fence;
   const bool runs_plainly = c->is_straight && c->settings.trace_events == 0;
   c->runs_plainly.store(runs_plainly ? 1 : 0, memory_order_relaxed);
   if (!c->caps.virtual_time) c->turns_per_look = measure_turns(*c->machine);

@@ -49,18 +49,22 @@ struct runtime_state : engine {
 // part in the runtime (engine::why_absent).
 participant* here(runtime_state& c) noexcept;
 
-// here_first() is here() for a function that begins with it and asks no more, and is not inlined:
-// so no place of the thread's notes is kept across a switch of stacks.
-[[gnu::always_inline]] inline participant* here_first(runtime_state& c) noexcept {
+// noted_here() is here() where the thread's notes tell, else null: ask here(). It is for a function
+// that begins with it and asks no more, and is not inlined: so no place of the notes is kept across
+// a switch of stacks. here_first() asks, for such a function.
+[[gnu::always_inline]] inline participant* noted_here(runtime_state& c) noexcept {
 #ifdef LEVERET_MODEL_CHECKER
   return here(c);  // its threads are one thread
 #else
   const thread_notes& notes = this_thread_notes;
   auto* const actor = static_cast<participant*>(notes.actor);
-  if (actor == nullptr ? notes.runtime_id == c.id : actor->engine == &c) [[likely]]
-    return actor == nullptr ? static_cast<participant*>(notes.self) : actor;
-  return here(c);
+  if (actor != nullptr) return actor->engine == &c ? actor : nullptr;
+  return notes.runtime_id == c.id ? static_cast<participant*>(notes.self) : nullptr;
 #endif
+}
+[[gnu::always_inline]] inline participant* here_first(runtime_state& c) noexcept {
+  participant* const self = noted_here(c);
+  return self != nullptr ? self : here(c);
 }
 
 // begin_service() says that the calling thread is this service for as long as it lives.

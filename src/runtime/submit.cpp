@@ -8,13 +8,14 @@
 //   5. an idle worker: straight into its mailbox; else enqueue (worker/enqueue.hpp)
 //
 // A task without options, with plain arguments (task/plain.hpp), takes the same steps in one
-// straight line, submit_plainly(): all choices were made when the runtime was opened and the
-// procedure defined.
+// straight line, submit() (straight.cpp) or submit_plainly(): all choices were made when the
+// runtime was opened and the procedure defined.
 //
 // Papers: gcell 3.2 (submit_job: sanity check, then append), TPC 3.2 (direct path).
 #include "runtime/submit.hpp"
 
 #include "runtime/admit.hpp"
+#include "runtime/straight.hpp"
 #include "task/arguments.hpp"
 #include "task/plain.hpp"
 #include "worker/batch.hpp"
@@ -54,14 +55,16 @@ namespace {
   return true;
 }
 
+}  // namespace
+
 // Sends the task to a worker that polls for it. False: there is none. A sleeping worker takes long
 // to wake, and a letter is for it alone: then the ready queue is better, where a waiting host finds
 // the task itself. Nor does a host send letters while it is ahead of the workers with tasks for
 // which it does not wait yet: each would cost a round trip between the cores, and from the queue
 // workers take several tasks at once. (1,024 tasks, then a wait for all, on distant cores: 210 ns a
 // task by letters, 145 by the queue.)
-[[gnu::noinline]] bool send_to_poller(runtime_state& c, participant& self, std::uint32_t task,
-                                      const draft& d) noexcept {
+bool send_to_poller(runtime_state& c, participant& self, std::uint32_t task,
+                    const draft& d) noexcept {
   participant* const end = c.participants + c.mailboxes;
   for (participant* p = c.participants; p != end; ++p) {
     // A hint: it costs no transfer of a line while nothing changes.
@@ -70,6 +73,14 @@ namespace {
   }
   return false;
 }
+
+void refuse_late(runtime_state& c, participant& self, std::uint32_t task) noexcept {
+  refusal unused;
+  count_out(c, self, task, &unused);
+}
+
+namespace {
+
 inline bool try_direct(runtime_state& c, participant& self, std::uint32_t task,
                        const draft& d) noexcept {
   return self.tickets_ahead++ < c.mailboxes && send_to_poller(c, self, task, d);
@@ -131,33 +142,10 @@ inline void tell_of_failures(runtime_state& c, participant& self,
   if (has_ended && self.running == nullptr) tell_of_help(c, self);
 }
 
-// A host has no task that it would run first: the first free participant gets its tasks. `by` is
-// the task that submits it, or null.
-[[gnu::always_inline]] inline void route_plainly(runtime_state& c, participant& self, const job* by,
-                                                 std::uint32_t task, const draft& d,
-                                                 bool detached) noexcept {
-  if (c.sched.has_filters()) [[unlikely]]
-    return enqueue(c, self, task);
-  if (by == nullptr) {
-    if (!detached && try_direct(c, self, task, d)) return;
-    push_ready(c, self, task);
-  } else if (by->task == no_slot || !push_own(c, self, task)) {
-    push_ready(c, self, task);
-  }
-  wake_worker(c, self);
-}
-
-[[gnu::cold, gnu::noinline]] void refuse_late(runtime_state& c, participant& self,
-                                              std::uint32_t task) noexcept {
-  refusal unused;
-  count_out(c, self, task, &unused);
-}
-
 // Whether a host may give the task its own turn now, and has nothing else to bring to an end. `by`
 // is the task that it runs.
 inline bool is_free_host(const runtime_state& c, const participant& self, const job* by) noexcept {
-  return by == nullptr && c.closing.load(memory_order_relaxed) == 0 && self.ended_pieces == 0 &&
-         !has_other_contexts(self);
+  return by == nullptr && c.closing.load(memory_order_relaxed) == 0 && owes_nothing(self);
 }
 
 // A host that is ahead by all tickets runs the task itself, before those in the queue: these would
@@ -212,18 +200,15 @@ constexpr std::uint32_t at_once_max = 32;
                                                          const job* by, const draft& d,
                                                          bool detached) noexcept {
   const std::uint64_t id = open_plainly(c, self, by, d, detached ? task_detached : 0);
-  if (id != 0) [[likely]]
-    route_plainly(c, self, by, ticket_task(id), d, detached);
-  return id;
+  return id == 0 ? 0 : route_plainly(c, self, by, id, d, detached);
 }
 
 // The straight path. 0: the task must take the long path, and nothing was done.
 [[gnu::always_inline]] inline std::uint64_t submit_plainly(runtime_state& c, participant* self,
-                                                           const draft& d, bool detached,
-                                                           std::uint64_t plain_kinds = 0) noexcept {
+                                                           const draft& d, bool detached) noexcept {
   if (!c.is_straight || self == nullptr) return 0;
   const procedure_entry* p = find_procedure(d.procedure);
-  if (p == nullptr || (plain_kinds != p->plain_kinds && !passes_plainly(d, *p))) return 0;
+  if (p == nullptr || !passes_plainly(d, *p)) return 0;
   const job* const by = self->running;
   if (detached && self->posts_at_once != 0 && by == nullptr) [[unlikely]]
     return run_at_once(c, *self, d);
@@ -434,24 +419,16 @@ std::uint64_t submit_at_once(runtime_state* c, const draft& d) noexcept {
 }
 
 // This throws, so that an accepted submit needs no room for a message.
-[[gnu::noinline]] static std::uint64_t submit_any(runtime_state& c, participant* self,
-                                                  const draft& d, const options* o, bool detached) {
+std::uint64_t submit_any_way(runtime_state& c, const draft& d, const options* o, bool detached) {
+  participant* const self = here(c);
+  if (o == nullptr) {
+    if (const std::uint64_t id = submit_plainly(c, self, d, detached); id != 0) return id;
+    if (const std::uint64_t id = submit_elsewhere(c, self, d, detached); id != 0) return id;
+  }
   refusal why;
   const std::uint64_t id = admission::admit(c, self, d, o, detached, &why);
   if (id == 0) throw error(why.code, why.argument, why.message);
   return id;
-}
-
-[[gnu::noinline]] std::uint64_t submit(runtime_state* c, const draft& d, const options* o,
-                                       bool detached, std::uint64_t plain_kinds) {
-  participant* const self = here_first(*c);
-  if (o == nullptr) [[likely]] {
-    if (const std::uint64_t id = submit_plainly(*c, self, d, detached, plain_kinds); id != 0)
-        [[likely]]
-      return id;
-    if (const std::uint64_t id = submit_elsewhere(*c, self, d, detached); id != 0) return id;
-  }
-  return submit_any(*c, self, d, o, detached);
 }
 
 }  // namespace lev::detail

@@ -18,6 +18,17 @@ std::uint64_t submit_now(runtime_state* c, const draft& d, const options* o, ref
 std::uint64_t submit_behind(runtime_state& c, const draft& d,
                             std::span<const std::uint64_t> after) noexcept;
 
+// submit_any_way() submits what the straight path leaves to it.
+[[gnu::noinline]] std::uint64_t submit_any_way(runtime_state& c, const draft& d, const options* o,
+                                               bool detached);
+// send_to_poller() sends the task to a worker that polls for it. False: there is none. Call it only
+// for the first tickets that a host makes without a wait, one for each worker.
+[[gnu::noinline]] bool send_to_poller(runtime_state& c, participant& self, std::uint32_t task,
+                                      const draft& d) noexcept;
+// refuse_late() takes a task back that was counted while the runtime came to close.
+[[gnu::cold, gnu::noinline]] void refuse_late(runtime_state& c, participant& self,
+                                              std::uint32_t task) noexcept;
+
 // Whether `id` can be a ticket of this runtime: ok, or bad_ticket.
 status check_ticket(const runtime_state* c, std::uint64_t id) noexcept;
 

@@ -451,17 +451,15 @@ outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns,
       home = tickets[i].home();
       self = home == nullptr || !is_good ? nullptr : detail::here(*home);
     }
-    if (self != nullptr && detail::collect_success(*home, *self, tickets[i].id())) {
-      tickets[i].forget();
-      continue;
-    }
-    if (self != nullptr && self->running != nullptr) [[unlikely]] {
+    std::size_t left = i + 1;
+    if (self != nullptr) left = detail::collect_ended(*home, *self, tickets, left);
+    if (left > i && self != nullptr && self->running != nullptr) [[unlikely]] {
       timeout.left_ns(home);  // its clock begins before a child runs
-      const std::size_t left = detail::collect_children(*home, *self, tickets, i + 1);
-      if (left <= i) {
-        i = left;
-        continue;
-      }
+      left = detail::collect_children(*home, *self, tickets, left);
+    }
+    if (left <= i) {
+      i = left;
+      continue;
     }
     const outcome o = tickets[i].wait_outcome(timeout.left_ns(home), how);
     if (o.code == status::ok) continue;

@@ -17,9 +17,19 @@ inline bool collect_success(runtime_state& c, participant& self, std::uint64_t i
   slot& s = c.task_slots.at(task);
   if (!s.state.try_collect_success(ticket_generation(id))) return false;
   LEV_DCHECK((s.flags & (task_detached | task_is_piece)) == 0);
-  give_slot(c, self, task);
+  give_slot(c, self.free_slots, s, task);
   self.tickets_ahead = 0;
   return true;
+}
+
+// collect_ended() consumes the last tickets of a set while they are of tasks that have succeeded;
+// returns how many are left.
+[[gnu::noinline]] inline std::size_t collect_ended(runtime_state& c, participant& self,
+                                                   ticket* tickets, std::size_t count) noexcept {
+  while (count != 0 && tickets[count - 1].home() == &c &&
+         collect_success(c, self, tickets[count - 1].id()))
+    tickets[--count].forget();
+  return count;
 }
 
 // Every wait begins with await(): for `what`, as `how` says, inside tasks of this or another

@@ -55,6 +55,7 @@ struct engine {
   // Tasks run in this process, with their memory in place, in real time: so a plain one may take
   // the straight path. That path checks for filters, which come and go.
   bool is_straight = false;
+  bool submits_straight = false;     // the same, and there is a heavy fence
   std::uint32_t turns_per_look = 1;  // idle polling: turns between looks at the shared queues
   std::uint64_t id = 0;              // unique in the process
 

@@ -183,6 +183,7 @@ struct pipeline : scenario<Derived, Workers + Hosts> {
     copies_ahead = Derived::depth > 1;
     core = detail::open(c);
     core->is_straight = Derived::is_straight;
+    core->submits_straight = Derived::is_straight && core->has_heavy_fence;
     core->runs_plainly.store(Derived::is_straight ? 1 : 0, std::memory_order_relaxed);
   }
   void thread(unsigned index) {
