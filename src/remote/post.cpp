@@ -88,21 +88,19 @@ prepared stage_job(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   return prepared::ended;
 }
 
-// Writes job `n` of a line for the worker, if the store has room for it. The worker does not see it
-// yet.
+// Writes job `n` of a line for the worker, if the store has room for it: `ahead` places behind the
+// last one that was sent off. The worker does not see it yet.
 [[gnu::always_inline]] inline prepared write_down(remote_crew& r, std::uint32_t worker,
                                                   remote_line& line, std::uint32_t n,
-                                                  job& j) noexcept {
-  engine& e = r.e;
+                                                  std::uint32_t ahead, job& j) noexcept {
   LEV_DCHECK(line.turn.is_held() && !line.was_asked(n) && n - line.collected < line_jobs_max);
   if ((j.flags & task_staged) != 0) {
     if (const prepared how = stage_job(r, worker, j); how != prepared::good) return how;
   }
   LEV_DCHECK(line.is_up);
-  if (e.participants[worker].events.is_open()) j.posted_ns = e.machine->now_ns();
   note_limit(r, line, n, time_limit_of(r, j.task));
   r.remote->write(
-      worker, n - line.posted,
+      worker, ahead,
       {j.procedure, j.argument_count, (j.flags & task_timed) != 0, j.views, attempt_of(r, j)});
   return prepared::good;
 }
@@ -114,7 +112,8 @@ prepared prepare(remote_crew& r, std::uint32_t worker, std::uint32_t n,
   job& j = line.job_at(n);
   load_job(r.e, j, task);
   j.result = refused(r, j);
-  if (j.result == status::ok) return write_down(r, worker, line, n, j);
+  if (r.e.participants[worker].events.is_open()) j.posted_ns = r.e.machine->now_ns();
+  if (j.result == status::ok) return write_down(r, worker, line, n, n - line.posted, j);
   // The report of a death is for a task that is given up (bury.cpp).
   if (j.result == status::cancelled || j.result == status::pool_down)
     r.e.task_slots.extra(task).exception = nullptr;
@@ -175,6 +174,20 @@ bool fill_line(remote_crew& r, std::uint32_t worker, ending& over) noexcept {
   return good != 0;
 }
 
+// The rest of a turn in which a task was not written down.
+[[gnu::noinline]] static void end_refused(remote_crew& r, participant& self, std::uint32_t worker,
+                                          prepared how) noexcept {
+  remote_line& line = r.lines[worker];
+  ending over = no_ending;
+  note_refused(r, worker, line.posted, how, over);
+  const bool was_asked = end_turn(line);
+  if (is_there(over)) {
+    complete_any(r.e, self, over);
+    tell_barrier(r.e);
+  }
+  if (is_there(over) || was_asked) tend_all(r, self);
+}
+
 // Posts a task to a worker without a queue, if no other task is ready before it. It polls for no
 // end: waiters do, and submitters that find the line full, and the service when a worker with
 // nothing to do has rung. (A traced end gets its time when it is taken, so traced tasks are queued,
@@ -190,24 +203,16 @@ static bool send_straight(remote_crew& r, participant& self, std::uint32_t task)
     if (!has_room(r, w) || is_away(r, w) || !line.turn.try_hold()) continue;
     const bool has_place = line.is_up && line.left.load(memory_order_relaxed) == 0 &&
                            line.posted - line.collected < e.depth;
-    ending over = no_ending;
     if (has_place) {
       // Only its submitter knows of the task, so it was not cancelled.
       job& j = line.job_at(line.posted);
       load_job(e, j, task);
-      const prepared how = write_down(r, w, line, line.posted, j);
-      if (how == prepared::good) {
-        send_off(r, w, 1);
-      } else {
-        note_refused(r, w, line.posted, how, over);
-      }
+      const prepared how = write_down(r, w, line, line.posted, 0, j);
+      if (how != prepared::good) [[unlikely]]
+        return end_refused(r, self, w, how), true;
+      send_off(r, w, 1);
     }
-    const bool was_asked = end_turn(line);
-    if (is_there(over)) {
-      complete_any(e, self, over);
-      tell_barrier(e);
-    }
-    if (is_there(over) || was_asked) tend_all(r, self);
+    if (end_turn(line)) tend_all(r, self);
     return has_place;
   }
   return false;

@@ -82,20 +82,12 @@ struct alignas(line_pair_bytes) remote_line {
   bool is_limited(std::uint32_t n) const noexcept { return (limited & bit_of(n)) != 0; }
 
   // note_spare() is called by the turn's holder after each change of the three numbers above.
-  void note_spare() noexcept {
+  [[gnu::always_inline]] void note_spare() noexcept {
     LEV_DCHECK(turn.is_held() && posted - collected <= line_jobs_max);
-    LEV_DCHECK(static_cast<std::uint32_t>(std::popcount(asked)) <= posted - collected);
-    const bool is_empty = posted == collected;
-    if (asked == 0) [[likely]] {  // then all have their task
-      spare.store(is_empty ? 0 : (posted - collected - 1) * 2 + 1, memory_order_relaxed);
-      return;
-    }
-    const auto unasked = posted - collected - static_cast<std::uint32_t>(std::popcount(asked));
-    const std::uint32_t behind = unasked - (is_empty || was_asked(collected) ? 0 : 1);
-    // The oldest counts even if the worker was asked to leave it: if that was not certain, it can
-    // be asked for once more.
-    const std::uint32_t oldest = is_empty || job_at(collected).task == no_slot ? 0 : 1;
-    spare.store(behind * 2 + oldest, memory_order_relaxed);
+    if (asked != 0) [[unlikely]]
+      return note_unasked();
+    const std::uint32_t tasks = posted - collected;  // all have their task
+    spare.store(2 * tasks - (tasks != 0 ? 1 : 0), memory_order_relaxed);
   }
   // leave() keeps the end of a task that was in the line for the next tender. Tenders take such
   // ends one by one, because the callback of each may wait for any of the others.
@@ -110,6 +102,19 @@ struct alignas(line_pair_bytes) remote_line {
   std::uint32_t spare_tasks(bool is_away) const noexcept {
     const std::uint32_t now = spare.load(memory_order_relaxed);
     return now / 2 + (is_away ? now % 2 : 0);
+  }
+
+ private:
+  [[gnu::noinline]] void note_unasked() noexcept {
+    const auto count = static_cast<std::uint32_t>(std::popcount(asked));
+    LEV_DCHECK(count <= posted - collected);
+    const bool is_empty = posted == collected;
+    const std::uint32_t unasked = posted - collected - count;
+    const std::uint32_t behind = unasked - (is_empty || was_asked(collected) ? 0 : 1);
+    // The oldest counts even if the worker was asked to leave it: if that was not certain, it can
+    // be asked for once more.
+    const std::uint32_t oldest = is_empty || job_at(collected).task == no_slot ? 0 : 1;
+    spare.store(behind * 2 + oldest, memory_order_relaxed);
   }
 };
 

@@ -83,8 +83,9 @@ namespace {
     return submit_any_way(*c, d, o, detached);
   participant* const self = noted_here(*c);
   const procedure_entry* const p = find_procedure(d.procedure);
-  if (self == nullptr || p == nullptr || !c->submits_straight) [[unlikely]]
+  if (self == nullptr || p == nullptr) [[unlikely]]
     return submit_any_way(*c, d, nullptr, detached);
+  if (!c->submits_straight) return submit_elsewhere(*c, *self, d, detached, plain_kinds);
   if (plain_kinds != p->plain_kinds) return submit_checked(*c, *self, d, detached);
   return submit_passed(*c, *self, d, detached);
 }

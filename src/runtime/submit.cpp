@@ -220,11 +220,13 @@ constexpr std::uint32_t at_once_max = 32;
 
 // The straight path of a crew that must be asked what it can do, and whose tasks may have memory to
 // be copied.
-[[gnu::noinline]] std::uint64_t submit_elsewhere(runtime_state& c, participant* self,
-                                                 const draft& d, bool detached) noexcept {
+[[gnu::always_inline]] inline std::uint64_t try_elsewhere(runtime_state& c, participant* self,
+                                                          const draft& d, bool detached,
+                                                          std::uint64_t plain_kinds) noexcept {
   const procedure_entry* p = find_procedure(d.procedure);
   if (!c.asks_crew || self == nullptr || self->running != nullptr || p == nullptr ||
-      !passes_plainly(d, *p) || !c.crew->can_do_plainly(d.procedure))
+      (plain_kinds != p->plain_kinds && !passes_plainly(d, *p)) ||
+      !c.crew->can_do_plainly(d.procedure))
     return 0;
   std::uint8_t flags = detached ? task_detached : 0;
   if (p->addresses != 0) {
@@ -363,7 +365,7 @@ std::uint64_t try_submit(runtime_state* c, const draft& d, const options* o, boo
   participant* self = here(*c);
   if (o == nullptr) {
     if (const std::uint64_t id = submit_plainly(*c, self, d, detached); id != 0) return id;
-    if (const std::uint64_t id = submit_elsewhere(*c, self, d, detached); id != 0) return id;
+    if (const std::uint64_t id = try_elsewhere(*c, self, d, detached, 0); id != 0) return id;
   }
   refusal local;
   return admission::admit(*c, self, d, o, detached, why == nullptr ? &local : why);
@@ -418,12 +420,18 @@ std::uint64_t submit_at_once(runtime_state* c, const draft& d) noexcept {
   return submit_plainly(*c, here(*c), d, false);
 }
 
+std::uint64_t submit_elsewhere(runtime_state& c, participant& self, const draft& d, bool detached,
+                               std::uint64_t plain_kinds) {
+  const std::uint64_t id = try_elsewhere(c, &self, d, detached, plain_kinds);
+  return id != 0 ? id : submit_any_way(c, d, nullptr, detached);
+}
+
 // This throws, so that an accepted submit needs no room for a message.
 std::uint64_t submit_any_way(runtime_state& c, const draft& d, const options* o, bool detached) {
   participant* const self = here(c);
   if (o == nullptr) {
     if (const std::uint64_t id = submit_plainly(c, self, d, detached); id != 0) return id;
-    if (const std::uint64_t id = submit_elsewhere(c, self, d, detached); id != 0) return id;
+    if (const std::uint64_t id = try_elsewhere(c, self, d, detached, 0); id != 0) return id;
   }
   refusal why;
   const std::uint64_t id = admission::admit(c, self, d, o, detached, &why);

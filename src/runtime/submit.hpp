@@ -21,6 +21,11 @@ std::uint64_t submit_behind(runtime_state& c, const draft& d,
 // submit_any_way() submits what the straight path leaves to it.
 [[gnu::noinline]] std::uint64_t submit_any_way(runtime_state& c, const draft& d, const options* o,
                                                bool detached);
+// submit_elsewhere() submits a task of a crew that must be asked (engine::asks_crew), with the
+// plain_kinds of its arguments.
+[[gnu::noinline]] std::uint64_t submit_elsewhere(runtime_state& c, participant& self,
+                                                 const draft& d, bool detached,
+                                                 std::uint64_t plain_kinds);
 // send_to_poller() sends the task to a worker that polls for it. False: there is none. Call it only
 // for the first tickets that a host makes without a wait, one for each worker.
 [[gnu::noinline]] bool send_to_poller(runtime_state& c, participant& self, std::uint32_t task,

@@ -169,7 +169,7 @@ namespace {
     if (!await_one(*c, *self, what, deadline, policy_now(*c, *self, asked)))
       return failed_with(gave_up(deadline));
   }
-  return collect(*c, self, id);
+  return collect_success(*c, *self, id) ? failed_with(status::ok) : collect(*c, self, id);
 }
 
 }  // namespace
@@ -461,7 +461,8 @@ outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns,
       i = left;
       continue;
     }
-    const outcome o = tickets[i].wait_outcome(timeout.left_ns(home), how);
+    const outcome o = detail::wait_any_way(home, self, tickets[i].id(), timeout.left_ns(home), how);
+    if (ticket::consumes(o.code)) tickets[i].forget();
     if (o.code == status::ok) continue;
     if (o.code == status::timed_out) {
       is_late = true;

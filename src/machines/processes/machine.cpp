@@ -149,6 +149,8 @@ class process_machine final : public machine, public remote_workers {
   void rouse_parent() noexcept override { pool_.rouse_zygote(); }
 
  private:
+  [[gnu::noinline]] void post_with_faults(std::uint32_t worker, std::uint32_t first,
+                                          std::uint32_t count) noexcept;
   struct launch {
     const process_machine* machine;
     worker_entry entry;
@@ -218,8 +220,10 @@ void process_machine::write(std::uint32_t worker, std::uint32_t ahead,
   LEV_DCHECK(number - 1 - s.collected.load(memory_order_relaxed) < processes::lane_records);
   LEV_DCHECK(c.argument_count <= argument_count_max && c.attempt != 0);
   LEV_DCHECK(pool_.procedures().has(c.procedure));
-  s.skipped &= ~pool::bit_of(number);
-  s.taken_back &= ~pool::bit_of(number);
+  if ((s.skipped | s.taken_back) != 0) [[unlikely]] {
+    s.skipped &= ~pool::bit_of(number);
+    s.taken_back &= ~pool::bit_of(number);
+  }
   lane<>::record& r = s.lane->new_record(number);
   r.procedure = c.procedure;
   r.argument_count = c.argument_count;
@@ -235,8 +239,14 @@ void process_machine::post(std::uint32_t worker, std::uint32_t count) noexcept {
   s.posted.store(first + count - 1, memory_order_release);
   LEV_DCHECK(s.posted.load(memory_order_relaxed) - s.collected.load(memory_order_relaxed) <=
              processes::lane_records);
-  fault_at("host.post");
+  if (has_fault_plan()) [[unlikely]]
+    return post_with_faults(worker, first, count);
   if (s.lane->post(first, count)) pool_.wake(worker);
+}
+void process_machine::post_with_faults(std::uint32_t worker, std::uint32_t first,
+                                       std::uint32_t count) noexcept {
+  fault_at("host.post");
+  if (pool_.at(worker).lane->post(first, count)) pool_.wake(worker);
 }
 
 // The words that a worker may say of a task; any other is a failure. Only the host cancels.
