@@ -54,6 +54,7 @@ class made_range {
 
  private:
   static constexpr std::uint64_t tasks_per_look = 16;
+  static constexpr std::uint32_t no_procedure = 0xffffffffu;  // wider than any id
   // A piece's stack frame has room for this many: 2.4 KiB, and pieces run on top of each other.
   static constexpr std::uint32_t places = 4;
   static_assert((places & (places - 1)) == 0);
@@ -133,15 +134,22 @@ class made_range {
       prefetch_rows(rows_to_fetch(a));
     }
   }
+  // Most tasks have the procedure of the one before.
+  bool learn(procedure_id id) noexcept {
+    const procedure_entry* const p = find_procedure(id);
+    if (p == nullptr) return false;
+    known_ = id;
+    entry_ = p;
+    return true;
+  }
   [[gnu::always_inline]] void run_plainly(std::uint64_t i, const descriptor& task) {
-    const draft d = draft_of(task);
-    const procedure_entry* p = find_procedure(d.procedure);
-    if (p == nullptr || !passes_plainly(d, *p)) {
-      run_apart(i, d);
-    } else if (const int code = p->info.run(call{d.arguments, d.argument_count, p->info.context});
-               code != 0) {
+    if (task.procedure != known_ && !learn(task.procedure)) [[unlikely]]
+      return run_apart(i, task);
+    const procedure_info& p = entry_->info;
+    if (!passes_plainly(draft_of(task), *entry_)) return run_apart(i, task);
+    const int code = p.run(call{task.arguments, task.argument_count, p.context});
+    if (code != 0) [[unlikely]]
       note_code(i, code);
-    }
   }
   [[gnu::always_inline]] void run_one(std::uint64_t i, const descriptor& task) noexcept {
     try {
@@ -162,17 +170,18 @@ class made_range {
     }
   }
   [[gnu::always_inline]] void end_one() noexcept {
-    end_if_forked(state_, failures_ != 0);
+    if (state_.why_absent != nullptr) [[unlikely]]
+      end_if_forked(state_, failures_ != 0);
     restore_float_mode(self_.float_mode);
   }
   // A task whose memory is strided, sliced or far is run by itself, and so is one to be refused.
-  [[gnu::noinline]] void run_apart(std::uint64_t i, const draft& d) {
+  [[gnu::noinline]] void run_apart(std::uint64_t i, const descriptor& task) {
     if (unmade_ != nullptr && i + 1 == makes_to_) {
       makes_to_ = all_.end;
       std::rethrow_exception(std::exchange(unmade_, nullptr));
     }
     refusal why;
-    const std::uint64_t id = try_submit(&state_, d, nullptr, false, &why);
+    const std::uint64_t id = try_submit(&state_, draft_of(task), nullptr, false, &why);
     if (id == 0) return note(i, {why.code, why.argument, why.message});
     const outcome o = wait_surely(&state_, id);
     if (o.code == status::cancelled && is_unwanted()) return cancel();
@@ -210,9 +219,11 @@ class made_range {
   participant& self_;
   made_tasks tasks_;
   range all_;
-  std::uint64_t made_;       // those before it are made
-  std::uint64_t makes_to_;   // those before it may be made
-  std::uint32_t reach_ = 1;  // tasks made and not yet run, with the running one
+  std::uint32_t known_ = no_procedure;      // the procedure of the last task that had one, and
+  const procedure_entry* entry_ = nullptr;  // its entry
+  std::uint64_t made_;                      // those before it are made
+  std::uint64_t makes_to_;                  // those before it may be made
+  std::uint32_t reach_ = 1;                 // tasks made and not yet run, with the running one
   std::uint32_t place_mask_ = 0;
   std::uint32_t failures_ = 0;
   int first_code_ = 0;  // of the first failure

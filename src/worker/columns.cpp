@@ -63,6 +63,7 @@ class tasks_of_columns {
   void run(Watch& watch) {
     column_watch::callee p;
     if (const char* why = watch.find(own_.procedure, &p)) stop(status::bad_procedure, 0, why);
+    call_ = {arguments_, count_, p.context};
     look_ahead(watch.tasks_ahead());
     if (ahead_.next.count != 0) return run_all<true>(watch, p);
     run_all<false>(watch, p);
@@ -130,7 +131,7 @@ class tasks_of_columns {
   void call_one(const column_watch::callee& p) {
     int code = 0;
     try {
-      code = p.run(call{arguments_, count_, p.context});
+      code = p.run(call_);
     } catch (const std::exception& e) {
       stop(status::task_failed, 0, text_of(e));
     } catch (...) {
@@ -153,6 +154,7 @@ class tasks_of_columns {
   std::uint64_t at_ = indices_.begin;
   unsigned count_;
   unsigned stepper_count_ = 0;
+  call call_;
   argument arguments_[argument_count_max];
   stepper steppers_[argument_count_max];
   rows_ahead ahead_;

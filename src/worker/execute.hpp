@@ -56,9 +56,10 @@ inline void set_float_mode(std::uint64_t mode) noexcept {
 inline bool has_float_mode(std::uint64_t mode) noexcept {
   if (mode != 0) [[unlikely]]
     return float_mode() == mode;
-  if (x87_mode() != x87_plain) [[unlikely]]
+  // Without a value of its own, so that callers need no second look at it.
+  if (x87_mode() != x87_plain || !rounds_plainly()) [[unlikely]]
     return false;
-  return rounds_plainly();
+  return true;
 }
 #elif defined(__aarch64__)
 inline std::uint64_t float_mode() noexcept {
