@@ -52,8 +52,23 @@ inline bool try_complete_collected(engine& e, participant& self, slot& s, ending
   return true;
 }
 
+// try_end_piece() ends a piece that succeeded behind another one of its join, which is noted here:
+// then it is only counted. False: complete_any() must end it.
+inline bool try_end_piece(engine& e, participant& self, slot& s, const ending& how) noexcept {
+  if ((how.flags & ~task_detached) != task_is_piece || how.result != status::ok ||
+      self.ended_pieces_join != s.parent)
+    return false;
+  LEV_DCHECK(self.ended_pieces != 0);
+  s.state.retire();
+  give_slot(e, self.free_slots, s, how.task);
+  ++self.ended_pieces;
+  self.counters.completed.add(1);
+  return true;
+}
+
 inline void complete(engine& e, participant& self, slot& s, ending& how) noexcept {
-  if (!try_complete_plainly(e, self, s, how)) complete_any(e, self, how);
+  if (!try_complete_plainly(e, self, s, how) && !try_end_piece(e, self, s, how))
+    complete_any(e, self, how);
 }
 inline void complete(engine& e, participant& self, ending& how) noexcept {
   complete(e, self, e.task_slots.at(how.task), how);
