@@ -307,37 +307,6 @@ status on_complete(runtime_state* c, std::uint64_t id, void (*run)(void*), void*
   return status::ok;
 }
 
-// A worker that has nothing to do will give back the slots that it keeps, and so will a host that
-// helps; one in its own program may never call in again. A bulk that was opened or closed meanwhile
-// would hide a task that runs.
-bool is_stranded(runtime_state& c) noexcept {
-  LEV_DCHECK(c.closing.load(memory_order_relaxed) != 0);  // or hosts may submit more
-  const bulk_census::look before = c.bulks.see();
-  if (before.going_on() != 0 || !is_quiescent(c, before.open())) return false;
-  for (std::uint32_t i = 0; i < c.participant_count; ++i) {
-    const participant& p = c.participants[i];
-    const bool calls_in = p.is_worker || p.doing.load(memory_order_relaxed) != activity::elsewhere;
-    if (calls_in && p.free_slots.count() != 0) return false;
-  }
-  return c.task_slots.looks_exhausted() && c.bulks.see() == before;
-}
-
-// Completions are looked at first, then the participants' own free slots, then the pool's ring: a
-// slot on its way to be free is seen at one of these places.
-bool is_held_by_caller(runtime_state& c, const participant& self) noexcept {
-  for (std::uint32_t i = c.first_host; i < c.participant_count; ++i) {
-    // Pairs with the end of a bound thread. Sequentially consistent: the last look of a sleeper
-    // comes after it has said that it sleeps.
-    if (i != self.index && c.participants[i].is_bound.load(memory_order_seq_cst) != 0) return false;
-  }
-  // A bulk that it is submitting is complete when it says so.
-  if (!is_quiescent(c, self.open_joins)) return false;
-  for (std::uint32_t i = 0; i < c.participant_count; ++i) {
-    if (c.participants[i].free_slots.count() != 0) return false;
-  }
-  return c.task_slots.looks_exhausted();
-}
-
 bool wait_quiescent(runtime_state& c, participant& self, std::uint64_t deadline_ns) noexcept {
   self.tickets_ahead = self.posts_at_once = 0;
   await_quiescent what(c, self);
