@@ -302,14 +302,7 @@ struct thread_notes {
   std::uint64_t runtime_id = 0;
   void* self = nullptr;
 };
-// Where glibc always has room for a few such bytes, also in a library that is loaded later, no call
-// looks them up: a submit then saves no registers around that call, either.
-#if defined(__GLIBC__) && defined(__x86_64__)
-#define LEV_NOTED_NEAR [[gnu::tls_model("initial-exec")]]
-#else
-#define LEV_NOTED_NEAR
-#endif
-LEV_NOTED_NEAR extern constinit thread_local thread_notes this_thread_notes;
+extern constinit thread_local thread_notes this_thread_notes;
 void set_current_actor(void* actor) noexcept;
 // forget_last_runtime() is called where one stack of a thread is left for another one: the
 // participant that was used last may be in the middle of a call on the stack that was left.

@@ -47,7 +47,7 @@ void copy_rows(void* local, const argument& remote, bool to_local) noexcept {
   }
 }
 
-LEV_NOTED_NEAR constinit thread_local thread_notes this_thread_notes;
+constinit thread_local thread_notes this_thread_notes;
 
 // Not inlined: an actor may move between threads at a switch, and a cached address of thread-local
 // data would then be wrong.
