@@ -159,6 +159,7 @@ struct pipeline : scenario<Derived, Workers + Hosts> {
   static constexpr std::uint32_t tickets = 4;
   static constexpr std::uint32_t depth = 1;  // above 1 with copies that run ahead
   static constexpr bool is_straight = false;
+  static constexpr bool submits_typed = true;  // where the runtime is straight
 
   void before() {
     running = static_cast<Derived*>(this);
@@ -204,9 +205,20 @@ struct pipeline : scenario<Derived, Workers + Hosts> {
   }
   std::uint64_t submit(const detail::draft& d, const lev::options* o, bool detached) {
     lev::refusal why;
-    const std::uint64_t id = detail::try_submit(core, d, o, detached, &why);
+    const std::uint64_t id = try_submit(d, o, detached, &why);
     require(id != 0, why.message);
     return id;
+  }
+  std::uint64_t try_submit(const detail::draft& d, const lev::options* o, bool detached,
+                           lev::refusal* why) {
+    if (!Derived::is_straight || !Derived::submits_typed)
+      return detail::try_submit(core, d, o, detached, why);
+    try {
+      return detail::submit(core, d, o, detached, 0);
+    } catch (const lev::error& e) {
+      why->code = e.code();
+      return 0;
+    }
   }
   void wait(std::uint64_t id, lev::status expected = lev::status::ok) {
     require(detail::wait_one(core, id, lev::no_timeout).code == expected, "the outcome");

@@ -23,9 +23,10 @@ struct one_task : pipeline<one_task<Policy>, 1, 1> {
 };
 
 // Two tasks that wait for each other, on two workers.
-template <bool Asymmetric>
-struct two_tasks : pipeline<two_tasks<Asymmetric>, 2, 1> {
+template <bool Asymmetric, bool Straight = false>
+struct two_tasks : pipeline<two_tasks<Asymmetric, Straight>, 2, 1> {
   static constexpr bool is_asymmetric = Asymmetric;
+  static constexpr bool is_straight = Straight;
   void host(unsigned) {
     const std::uint64_t first = this->submit(0);
     this->wait(this->submit(1));
@@ -53,9 +54,10 @@ struct helping_host : pipeline<helping_host, 1, 1> {
 
 // A task submits another into its worker's inbox and waits until it has started, on the other
 // worker.
-template <bool Asymmetric>
-struct child : pipeline<child<Asymmetric>, 2, 1> {
+template <bool Asymmetric, bool Straight = false>
+struct child : pipeline<child<Asymmetric, Straight>, 2, 1> {
   static constexpr bool is_asymmetric = Asymmetric;
+  static constexpr bool is_straight = Straight;
   void host(unsigned) { this->wait(this->submit(0)); }
   void body(unsigned task) {
     this->start(task);
@@ -112,6 +114,7 @@ template <int Hosts, bool Straight = false>
 struct two_in_line : pipeline<two_in_line<Hosts, Straight>, 2, Hosts> {
   static constexpr std::uint32_t tickets = 2;
   static constexpr bool is_straight = Straight;
+  static constexpr bool submits_typed = false;
   void host(unsigned index) {
     this->submit(2, nullptr, true);
     this->submit(index, nullptr, true);
@@ -215,21 +218,27 @@ struct two_waiters : pipeline<two_waiters, 1, 2> {
 };
 
 // One host closes while the other submits: the task is refused, or done.
-template <bool Asymmetric>
-struct closing : pipeline<closing<Asymmetric>, 1, 2> {
+template <bool Asymmetric, bool Straight = false>
+struct closing : pipeline<closing<Asymmetric, Straight>, 1, 2> {
   static constexpr bool is_asymmetric = Asymmetric;
+  static constexpr bool is_straight = Straight;
+  static constexpr std::uint32_t tickets = Straight ? 16 : 4;  // so many that a host keeps some
   void host(unsigned index) {
     if (index == 1) {
       require(detail::close_within(this->core, lev::no_timeout, false) == lev::status::ok,
               "closed");
       return;
     }
-    const lev::argument a = detail::parameter<unsigned>::pack(0);
-    lev::refusal why;
-    const std::uint64_t id =
-        detail::try_submit(this->core, {1, 1, 0, 0, 0, 0, &a}, nullptr, false, &why);
-    if (id != 0) return this->wait(id);
-    require(why.code == lev::status::closed, "refused because it closes");
+    for (unsigned i = 0; i < (Straight ? 2 : 1); ++i) {
+      const lev::argument a = detail::parameter<unsigned>::pack(0);
+      lev::refusal why;
+      const std::uint64_t id = this->try_submit({1, 1, 0, 0, 0, 0, &a}, nullptr, false, &why);
+      if (id != 0) {
+        this->wait(id);
+      } else {
+        require(why.code == lev::status::closed, "refused because it closes");
+      }
+    }
   }
 };
 
@@ -315,8 +324,10 @@ int usual_orders() {
       .check<one_task<lev::wait_policy::help>>("one task, host helps")
       .check<two_tasks<false>>("two tasks")
       .check<two_tasks<true>>("two tasks, asymmetric")
+      .check<two_tasks<true, true>>("two tasks, straight")
       .check<child<false>>("child")
       .check<child<true>>("child, asymmetric")
+      .check<child<true, true>>("child, straight")
       .check<helping_host>("helping host")
       .check<nested<1>>("nested")
       .check<nested<2>>("nested, depth 2")
@@ -329,6 +340,7 @@ int usual_orders() {
       .check<two_waiters>("two waiters")
       .check<closing<false>>("closing")
       .check<closing<true>>("closing, asymmetric")
+      .check<closing<true, true>>("closing, straight")
       .check<back_in_time<false>>("back in time")
       .check<back_in_time<true>>("back in time, by a time-out")
       .check<cancelling>("cancelling")
@@ -345,6 +357,7 @@ int usual_orders() {
       .plant("enqueue: no ring for the own inbox")
       .plant("close: workers are not woken")
       .plant("submit: does not look at closing once more", "closing")
+      .plant("submit: the straight path does not look at closing", "closing, straight")
       .plant("close: no heavy fence", "closing, asymmetric")
       .plant("close: plain tasks go on to be run plainly", "cancelling")
       .plant("run_some: begins with its mailbox open", "two tasks")
