@@ -377,12 +377,14 @@ int usual_orders() {
 int seldom_orders() {
   constexpr budget b{.random = 300, .random_planted = 6'000, .steps_max = 20'000};
   constexpr const char* elsewhere = "another scenario looks for it";
-  return explorer("pipeline, seldom", b, {"runtime/awaits.hpp"})
+  return explorer("pipeline, seldom", b, {"runtime/awaits.hpp", "worker/wake.hpp"})
       .check<two_in_line<2, true>>("two in line, straight")
       .spare("arm change acq_rel -> acquire", elsewhere)
       .spare("arm change acq_rel -> release", elsewhere)
       .spare("is_there load seq_cst -> acquire", elsewhere)
       .spare("is_there load seq_cst -> relaxed", elsewhere)
+      .spare("tell_all_for_space load seq_cst -> acquire", old_twice)
+      .spare("tell_all_for_space load seq_cst -> relaxed", old_twice)
       .end();
 }
 
