@@ -29,6 +29,8 @@ namespace {
 [[gnu::always_inline]] inline bool stage_job(engine& e, participant& self, job& j,
                                              bool must) noexcept {
   if ((j.flags & task_staged) == 0 || (j.flags & task_too_big) != 0) return true;
+  // It will not run: the rest of a large task must not be fetched to be dropped.
+  if (is_cancelled(e, j)) return true;
   const traced t(e, self, step::stage, j);
   return stage(e, self, j, must);
 }

@@ -110,6 +110,25 @@ TEST_P(cancel_test, a_diced_task_is_cancelled_with_all_its_pieces) {
   EXPECT_EQ(n, 0);
 }
 
+TEST_P(cancel_test, data_of_pieces_that_do_not_run_is_not_fetched) {
+  static const auto read = define("cancel.read", [](in<char>) {});
+  config c = settings();
+  c.wait = wait_policy::park;
+  c.staging = staging::copy;
+  c.local_store_bytes = 64 << 10;
+  runtime& r = open(c);
+  const std::vector<char> x(16 << 20);
+  ticket t;
+  {
+    gate g(r, r.workers());
+    t = r.submit(read, sliced(x));
+    EXPECT_EQ(t.cancel(), status::ok);
+  }
+  EXPECT_EQ(wait(t).code, status::cancelled);
+  // Worker processes have been given a few pieces each.
+  EXPECT_LT(r.count().staged_bytes, x.size() / 2);
+}
+
 // Cancelled at a random moment: it ran or it did not, and the outcome says which.
 TEST_P(cancel_test, the_outcome_tells_whether_it_came_in_time) {
   runtime& r = open();
