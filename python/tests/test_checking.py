@@ -49,7 +49,7 @@ WRONG: list[tuple[Use, type[Exception], str]] = [
     (lambda e: e.options(timeout="1"), TypeError, "timeout must be a number of seconds, not '1'"),
     (lambda e: e.options(timeout=0), ValueError, "timeout must be None or above 0, not 0"),
     (lambda e: e.options(max_attempts=1.0), TypeError, "max_attempts must be an int, not 1.0"),
-    (lambda e: e.options(priority=2**40), ValueError, "priority must be -2.14"),
+    (lambda e: e.options(priority=2**40), ValueError, "be -2147483648 to 2147483647, not"),
     (lambda e: e.options(retry=1), TypeError, "retry must be True or False, not 1"),
 ]
 

@@ -24,7 +24,7 @@ def whole(name: str, value: Any, low: float = -math.inf, high: float = math.inf)
     if isinstance(value, bool):
         raise TypeError(f"{name} must be an int, not {value!r}")
     if not low <= number <= high:
-        limits = f">= {low:g}" if high == math.inf else f"{low:g} to {high:g}"
+        limits = f">= {low:.0f}" if high == math.inf else f"{low:.0f} to {high:.0f}"
         raise ValueError(f"{name} must be {limits}, not {value!r}")
     return number
 
