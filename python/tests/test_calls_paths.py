@@ -139,6 +139,41 @@ with leveret.ProcessExecutor(1, preload=()) as executor:
     run(program, tmp_path)
 
 
+SCRIPT = """
+import dataclasses, enum
+import leveret
+
+class Kind(enum.Enum):
+    ONE = 1
+
+@dataclasses.dataclass
+class Pair:
+    kind: "Kind" = Kind.ONE
+
+def is_one(pair):
+    return pair.kind is Kind.ONE
+
+with leveret.ProcessExecutor(1, preload=()) as executor:
+    assert executor.submit(is_one, Pair()).result(60)
+    assert executor.submit(lambda pair: pair, Pair()).result(60) == Pair()
+"""
+RUN = "import runpy; runpy.run_path('tool')"
+LOAD = """
+import importlib.machinery, sys, types
+module = sys.modules["tool"] = types.ModuleType("tool")
+loader = importlib.machinery.SourceFileLoader("tool", "./tool")
+module.__file__, module.__loader__ = "./tool", loader
+loader.exec_module(module)
+"""
+
+
+@pytest.mark.parametrize("program", [RUN, LOAD], ids=["run_path", "loader"])
+def test_code_in_a_file_whose_name_has_no_suffix(program: str, tmp_path: Path) -> None:
+    """Processes cannot import it, as any that is loaded by its path."""
+    (tmp_path / "tool").write_text(SCRIPT)
+    run(program, tmp_path)
+
+
 def test_a_function_that_came_with_a_reload_is_told_and_a_new_executor_has_it(
     tmp_path: Path,
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.machinery
 import os
 import sys
 import threading
@@ -36,7 +37,7 @@ def is_absent(name: Any) -> bool:
     if type(module) is modules.HostModule:
         return True
     file = getattr(module, "__file__", None)
-    if not isinstance(file, str) or not file.endswith(".py"):
+    if not isinstance(file, str) or not _is_read_from(module, file):
         if not _is_made_by_code(module):
             return False
         file = f"<{name}>"
@@ -46,6 +47,15 @@ def is_absent(name: Any) -> bool:
     if known:
         names.add(name)
     return known
+
+
+def _is_read_from(module: Any, file: str) -> bool:
+    """Whether its file is Python code, whatever it is called: a script has no `.py` as a rule."""
+    if file.endswith(".py"):
+        return True
+    if type(module) is not types.ModuleType or "__builtins__" not in vars(module):
+        return False
+    return not file.endswith(tuple(importlib.machinery.EXTENSION_SUFFIXES))
 
 
 def _is_made_by_code(module: Any) -> bool:
