@@ -112,8 +112,12 @@ prepared prepare(remote_crew& r, std::uint32_t worker, std::uint32_t n,
   job& j = line.job_at(n);
   load_job(r.e, j, task);
   j.result = refused(r, j);
-  if (r.e.participants[worker].events.is_open()) j.posted_ns = r.e.machine->now_ns();
-  if (j.result == status::ok) return write_down(r, worker, line, n, n - line.posted, j);
+  if (j.result == status::ok) {
+    const prepared how = write_down(r, worker, line, n, n - line.posted, j);
+    // For the trace: it is staged by now.
+    if (r.e.participants[worker].events.is_open()) j.posted_ns = r.e.machine->now_ns();
+    return how;
+  }
   // The report of a death is for a task that is given up (bury.cpp).
   if (j.result == status::cancelled || j.result == status::pool_down)
     r.e.task_slots.extra(task).exception = nullptr;
@@ -191,12 +195,14 @@ bool fill_line(remote_crew& r, std::uint32_t worker, ending& over) noexcept {
 // Posts a task to a worker without a queue, if no other task is ready before it. It polls for no
 // end: waiters do, and submitters that find the line full, and the service when a worker with
 // nothing to do has rung. (A traced end gets its time when it is taken, so traced tasks are queued,
-// and their ends are polled for.) False: the task must be queued.
+// and their ends are polled for: those of all hosts, whose own lanes may not be traced.) False: the
+// task must be queued.
 static bool send_straight(remote_crew& r, participant& self, std::uint32_t task) noexcept {
   engine& e = r.e;
+  const bool is_traced = e.participants[0].events.is_open();  // as all workers
   if (r.tender_of(self).is_tending || self.comes_back || e.sched.has_waiting() ||
       !e.sched.ready().first().looks_empty() || e.cancelling.load(memory_order_relaxed) != 0 ||
-      self.events.is_open())
+      is_traced)
     return false;
   for (std::uint32_t w = 0; w < e.workers; ++w) {
     remote_line& line = r.lines[w];

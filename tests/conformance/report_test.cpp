@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -185,6 +186,32 @@ TEST_P(report_test, busy_time_is_counted_while_traced) {
   std::uint64_t busy = 0;
   for (unsigned w = 0; w < r.workers(); ++w) busy += r.count_worker(w).busy_ns;
   EXPECT_GT(busy, 0u);
+}
+
+// The lanes of workers are traced whoever submits; of hosts, only the first one's.
+TEST_P(report_test, a_traced_task_of_another_host_begins_after_its_submit) {
+  if (is_sim()) GTEST_SKIP() << "it has one host thread";
+  config c = settings();
+  c.trace_events = 64;
+  c.wait = wait_policy::park;
+  runtime& r = open(c);
+  static const auto sent_last = define("report.sent_last", [] {});
+  expect_ok(r.submit(nothing));  // so this thread is the first host
+  std::uint64_t before_ns = 0;
+  std::thread([&] {
+    for (unsigned i = 0; i < 2 * r.workers(); ++i) expect_ok(r.submit(nothing));
+    before_ns = r.now_ns();
+    expect_ok(r.submit(sent_last));
+  }).join();
+  expect_all_done();
+  const std::string path = trace_path();
+  ASSERT_EQ(r.write_trace(path.c_str()), status::ok);
+  const std::string text = read(path);
+  const std::string name = "\"report.sent_last\",\"ts\":";
+  const std::size_t at = text.find(name);
+  ASSERT_NE(at, std::string::npos) << text;
+  const auto begin_us = std::strtoull(text.c_str() + at + name.size(), nullptr, 10);
+  EXPECT_GE(begin_us, before_ns / 1000) << text;
 }
 
 // Tasks that give way to each other overlap: each context has a lane, and no time counts twice.
