@@ -34,40 +34,51 @@ namespace {
   return submit_any_way(c, d, nullptr, detached);
 }
 
-// The straight path of a plain task whose arguments lie in its slot, one of the `kept` slots that
-// the submitter has for itself. `by` is the task that submits it, or null.
+// The straight path of a plain task that gets one of the `kept` slots that the submitter has for
+// itself, in which all arguments lie, if they are near. `by` is the task that submits it, or null.
+template <bool are_near>
 [[gnu::always_inline]] inline std::uint64_t submit_kept(runtime_state& c, participant& self,
                                                         const job* by, std::uint32_t kept,
                                                         const draft& d, bool detached) {
-  LEV_DCHECK(d.argument_count <= near_arguments);
+  LEV_DCHECK(are_near == (d.argument_count <= near_arguments));
   const std::uint32_t task = c.task_slots.take_kept(self.free_slots, kept);
   self.counters.submitted.add(1);
   if (by == nullptr && is_closing_behind_fence(c)) [[unlikely]]
     return submit_late(c, self, task, d, detached);
   const std::uint8_t flags = detached ? task_detached : 0;
   const std::uint32_t generation =
-      c.task_slots.write_near(task, d, flags, d.arguments, parent_of(by));
+      are_near ? c.task_slots.write_near(task, d, flags, d.arguments, parent_of(by))
+               : c.task_slots.write(task, d, flags, d.arguments, parent_of(by));
   return route_plainly(c, self, by, ticket_id(task, generation), d, detached);
 }
 [[gnu::noinline]] std::uint64_t submit_child(runtime_state& c, participant& self, const draft& d,
                                              bool detached, std::uint32_t kept) {
-  return submit_kept(c, self, self.running, kept, d, detached);
+  return submit_kept<true>(c, self, self.running, kept, d, detached);
 }
 [[gnu::noinline]] std::uint64_t submit_post(runtime_state& c, participant& self, const draft& d,
                                             std::uint32_t kept) {
   if (self.posts_at_once != 0) return submit_any_way(c, d, nullptr, true);
-  return submit_kept(c, self, nullptr, kept, d, true);
+  return submit_kept<true>(c, self, nullptr, kept, d, true);
 }
-// For each of the three there is one function, in which less is left to ask.
+[[gnu::noinline]] std::uint64_t submit_far(runtime_state& c, participant& self, const draft& d,
+                                           bool detached, std::uint32_t kept) {
+  const job* const by = self.running;
+  const bool runs_at_once = detached && self.posts_at_once != 0;
+  if (by == nullptr && (runs_at_once || !owes_nothing(self)))
+    return submit_any_way(c, d, nullptr, detached);
+  return submit_kept<false>(c, self, by, kept, d, detached);
+}
+// For each kind there is one function, in which less is left to ask.
 [[gnu::always_inline]] inline std::uint64_t submit_passed(runtime_state& c, participant& self,
                                                           const draft& d, bool detached) {
   const std::uint32_t kept = self.free_slots.count();
-  if (kept == 0 || d.argument_count > near_arguments) [[unlikely]]
+  if (kept == 0) [[unlikely]]
     return submit_any_way(c, d, nullptr, detached);
+  if (d.argument_count > near_arguments) return submit_far(c, self, d, detached, kept);
   if (self.running != nullptr) return submit_child(c, self, d, detached, kept);
   if (!owes_nothing(self)) return submit_any_way(c, d, nullptr, detached);
   if (detached) return submit_post(c, self, d, kept);
-  return submit_kept(c, self, nullptr, kept, d, false);
+  return submit_kept<true>(c, self, nullptr, kept, d, false);
 }
 [[gnu::noinline]] std::uint64_t submit_checked(runtime_state& c, participant& self, const draft& d,
                                                bool detached) {
