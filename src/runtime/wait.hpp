@@ -18,7 +18,7 @@ inline bool collect_success(runtime_state& c, participant& self, std::uint64_t i
   if (!s.state.try_collect_success(ticket_generation(id))) return false;
   LEV_DCHECK((s.flags & (task_detached | task_is_piece)) == 0);
   give_slot(c, self.free_slots, s, task);
-  self.tickets_ahead = 0;
+  self.tickets_ahead = self.posts_at_once = 0;
   return true;
 }
 

@@ -249,14 +249,14 @@ struct alignas(line_pair_bytes) participant {
   index_cache free_edges;
   std::uint32_t letters_seen = 0;
   // Of a host, since it last waited: the tickets that it has made, and posts that it still runs at
-  // once before it looks for a free slot again.
+  // once before it looks for a free slot again (run_at_once()). One store clears both.
   std::uint32_t tickets_ahead = 0;
+  std::uint32_t posts_at_once = 0;
   std::uint32_t pieces_in_a_row = 0;   // run, and no look at the shared queues since
   std::uint32_t turns_of_others = 0;   // such looks: take_other()
   std::uint64_t backlog_most = 0;      // above it, a post waits: is_backlog_short()
   std::uint32_t turns_of_piles = 0;    // of the backlog: which one is first
   std::uint32_t turns_of_backlog = 0;  // looks at the ready queue while there is one
-  std::uint32_t posts_at_once = 0;     // may follow before a look for a ticket: run_at_once()
   std::int32_t small_catches = 0;      // few tasks were ready, that often in a row: count_ready()
   std::uint32_t staying = 0;           // tasks on the current stack that stay_on_stack()
   bool was_last_poller = false;        // while a participant sleeps: see wake_another()

@@ -42,6 +42,29 @@ TEST_P(full_test, many_more_tasks_than_tickets_with_every_mode) {
   }
 }
 
+// A host runs posts itself where there is no ticket, and a few behind them: but none behind a wait.
+TEST_P(full_test, a_post_behind_a_wait_is_queued) {
+  LEV_SKIP_IF_REMOTE();
+  if (is_sim()) GTEST_SKIP() << "no post is run by its host there";
+  runtime& r = open(small(64, when_full::help, wait_policy::help));
+  counter n = 0;
+  gate g(r, r.workers());
+  ticket ended_before = r.submit(count_one, ref{&n});
+  ticket last = r.submit(count_one, ref{&n});
+  for (ticket* t : {&last, &ended_before}) {
+    int before = n;
+    for (int i = 0; i < 64 && n == before; ++i) r.post(count_one, ref{&n});
+    EXPECT_GT(n, before) << "no worker could";
+    if (!copies()) {
+      EXPECT_EQ(t->done(), t == &ended_before);
+    }
+    expect_ok(*t);
+    before = n;
+    r.post(count_one, ref{&n});
+    EXPECT_EQ(n, before) << "there are tickets again";
+  }
+}
+
 TEST_P(full_test, fail_tells_and_nothing_was_submitted) {
   runtime& r = open(small(8, when_full::fail, wait_policy::park));
   counter n = 0;
