@@ -385,6 +385,8 @@ int seldom_orders() {
       .spare("is_there load seq_cst -> relaxed", elsewhere)
       .spare("tell_all_for_space load seq_cst -> acquire", old_twice)
       .spare("tell_all_for_space load seq_cst -> relaxed", old_twice)
+      .spare("unbind store seq_cst -> release", old_twice)
+      .spare("unbind store seq_cst -> relaxed", old_twice)
       .end();
 }
 
