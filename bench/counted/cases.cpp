@@ -72,6 +72,12 @@ void run_three_arrays(lev::runtime& runtime, unsigned count) {
   const auto p = lev::define("bench.counted_memory", nothing_with_memory);
   in_batches(count, [&] { return runtime.submit(p, a, b, c); });
 }
+// More than a task's slot has room for.
+void nothing_with_five(int, int, int, int, int) {}
+void run_five_arguments(lev::runtime& runtime, unsigned count) {
+  const auto p = lev::define("bench.counted_five", nothing_with_five);
+  in_batches(count, [&] { return runtime.submit(p, 1, 2, 3, 4, 5); });
+}
 void run_fib(lev::runtime& runtime, unsigned n) {
   std::uint64_t value = 0;
   runtime.submit(fib_of_tasks, n, value).wait();
@@ -129,8 +135,9 @@ void run_ordered(lev::runtime& runtime, unsigned blocks) {
 }
 
 using program = void (*)(lev::runtime&, unsigned);
-constexpr program programs[] = {run_empty,         run_three_arrays, run_fib,        run_bulk,
-                                run_bulk_in_order, run_bulk_columns, run_bulk_ahead, run_ordered};
+constexpr program programs[] = {run_empty,        run_three_arrays, run_five_arguments,
+                                run_fib,          run_bulk,         run_bulk_in_order,
+                                run_bulk_columns, run_bulk_ahead,   run_ordered};
 static_assert(std::size(programs) == std::size(cases));
 
 }  // namespace

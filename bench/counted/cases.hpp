@@ -18,6 +18,7 @@ struct counted_case {
 inline constexpr counted_case cases[] = {
     {"empty", "<= 300", 320, 640, 320},
     {"three_arrays", "<= 550", 320, 640, 320},
+    {"five_arguments", "", 320, 640, 320},
     {"fib_spawn", "<= 350", 12, 16, 1596 - 232},
     {"bulk", "<= 60", 1 << 16, 1 << 17, 1 << 16},
     {"bulk_in_order", "", 1000, 3000, 2000},

@@ -138,8 +138,10 @@ class Ends:
         self, pool: Pool, work: Work, code: int, task_code: int, text: str, reply: Any, call: Any
     ) -> End | None:
         """Takes in the end of a call; None if it runs again. With the lock."""
-        # Seen before: its future has ended, or it runs again.
-        if work.was_told or (work.call is not call and work in pool.running):
+        if work.was_told:  # seen before, and its future has ended
+            self.open.discard(work)  # Python 3.9's handlers may raise behind any step of read()
+            return None
+        if work.call is not call and work in pool.running:  # it runs again
             return None
         end = work.end
         if end is None:
@@ -219,16 +221,17 @@ class Ends:
         work = end.work
         try:
             with pool.lock:
-                if end.is_taken or end.is_over:
+                if end.is_taken:
                     return
                 end.is_taken = True
-            try:
-                value, error, noted = self.outcome(end)
-            except _Again:
-                return
-            if noted is not None:
-                notes.tell_of_reply(noted)
-            self.finish(pool, work, value, error)
+            if not end.is_over:
+                try:
+                    value, error, noted = self.outcome(end)
+                except _Again:
+                    return
+                if noted is not None:
+                    notes.tell_of_reply(noted)
+                self.finish(pool, work, value, error)
             end.is_over = work.was_told = True
             end.reply = work.end = None  # nothing keeps what the caller has got
             self.open.discard(work)
