@@ -137,10 +137,7 @@ participant* bind(runtime_state& c) noexcept {
   if (mine == nullptr) return nullptr;
   for (std::uint32_t i = c.first_host; i + 1 < c.participant_count; ++i) {
     participant& p = c.participants[i];
-    // Pairs with the release of the thread that was bound before.
-    if (p.is_bound.load(memory_order_relaxed) != 0 ||
-        p.is_bound.exchange(1, memory_order_acquire) != 0)
-      continue;
+    if (!try_bind(c, p)) continue;
     // As the thread before left it (unbind()).
     LEV_ASSERT(p.index == i && is_at_rest(p));
     use(c, i);

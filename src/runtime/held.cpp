@@ -30,29 +30,20 @@ bool has_other_hosts(const runtime_state& c, const participant& self) noexcept {
   return false;
 }
 
-std::uint64_t count_submitted(const runtime_state& c) noexcept {
-  std::uint64_t sum = 0;
-  for (std::uint32_t i = 0; i < c.participant_count; ++i)
-    sum += c.participants[i].counters.submitted.read();
-  return sum;
-}
-
 }  // namespace
 
 // Completions are looked at first, then the participants' own free slots, then the pool's ring: a
-// slot on its way to be free is seen at one of these places. A host that calls in meanwhile may
-// take the slots before they are seen: then it is still bound, or has submitted tasks, or has given
-// the slots back.
+// slot on its way to be free is seen at one of these places. No host comes meanwhile, which could
+// take it first.
 bool is_held_by_caller(runtime_state& c, const participant& self) noexcept {
+  const spin_guard guard(c.hosts_lock);
   if (has_other_hosts(c, self)) return false;
-  const std::uint64_t submitted = count_submitted(c);
   // A bulk that it is submitting is complete when it says so.
   if (!is_quiescent(c, self.open_joins)) return false;
   for (std::uint32_t i = 0; i < c.participant_count; ++i) {
     if (c.participants[i].free_slots.count() != 0) return false;
   }
-  return c.task_slots.looks_exhausted() && !has_other_hosts(c, self) &&
-         count_submitted(c) == submitted && c.task_slots.looks_exhausted();
+  return c.task_slots.looks_exhausted();
 }
 
 }  // namespace lev::detail

@@ -79,6 +79,8 @@ struct engine {
   // Written and read by those that wake a host for a slot: where the next search begins, so that
   // all have their turn. Publishes nothing.
   atomic<std::uint32_t> next_for_slot{0};
+  // Held by a thread that becomes a host, and by one that asks whether there are others.
+  spin_lock<> hosts_lock;
   // Written by begin_submit() and end_submit(), read by barrier waiters: 1 between the two.
   // Publishes nothing.
   atomic<std::uint32_t> phase_open{0};

@@ -121,6 +121,16 @@ inline void give_slot(engine& e, participant& self, std::uint32_t task) noexcept
   give_slot(e, self.free_slots, task);
 }
 
+// try_bind() makes the calling thread the participant's; false: it is another thread's.
+inline bool try_bind(engine& e, participant& self) noexcept {
+  if (self.is_bound.load(memory_order_relaxed) != 0) return false;
+  const spin_guard guard(e.hosts_lock);
+  // Pairs with the release of the thread that was bound before.
+  if (self.is_bound.load(memory_order_acquire) != 0) return false;
+  self.is_bound.store(1, memory_order_relaxed);
+  return true;
+}
+
 // unbind() ends a thread's binding. Slots come back, and there may be only one host left.
 inline void unbind(engine& e, participant& self) noexcept {
   LEV_DCHECK(!self.is_worker && is_at_rest(self));

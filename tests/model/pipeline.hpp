@@ -120,8 +120,7 @@ participant* here(runtime_state& c) noexcept {
   while (used < index + 1 &&
          !c.participants_used.compare_exchange_strong(used, index + 1, memory_order_seq_cst)) {
   }
-  if (c.participants[index].is_bound.load(memory_order_relaxed) == 0)
-    c.participants[index].is_bound.store(1, memory_order_relaxed);
+  try_bind(c, c.participants[index]);
   return &c.participants[index];
 }
 participant* closer(runtime_state& c) noexcept {

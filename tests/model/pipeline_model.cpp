@@ -164,6 +164,17 @@ struct left_alone : pipeline<left_alone, 1, 2> {
   atomic<std::uint32_t> has_called;
 };
 
+// Two hosts come one after the other, and take the ticket that the first host does not hold.
+struct come_and_gone : pipeline<come_and_gone, 1, 3> {
+  static constexpr std::uint32_t tickets = 2;
+  void host(unsigned index) {
+    const std::uint64_t first = submit(0);
+    if (index == 0) wait(submit(0));
+    wait(first);
+    if (index != 0) lev::unbind(*core, *detail::here(*core));
+  }
+};
+
 // The host holds all tickets but one, whose slot comes back by way of the worker's own: the host
 // never believes that it holds them all.
 struct cached : pipeline<cached, 1, 1> {
@@ -288,6 +299,8 @@ struct cancelling : pipeline<cancelling, 1, 1> {
 constexpr const char* old_twice =
     "rare: the old value at both of the sleeper's looks, when all others sleep";
 constexpr const char* in_thousands = "rare: seldom_orders() looks for it";
+constexpr const char* own_participant =
+    "each of the checker's threads has a participant of its own";
 constexpr const char* no_phases = "no scenario has submits between begin_submit() and end_submit()";
 
 explorer& name_spares(explorer& e) {
@@ -304,7 +317,8 @@ explorer& name_spares(explorer& e) {
       .spare("tell_all_for_space load seq_cst -> acquire", old_twice)
       .spare("tell_all_for_space load seq_cst -> relaxed", old_twice)
       .spare("unbind store seq_cst -> release", old_twice)
-      .spare("unbind store seq_cst -> relaxed", old_twice);
+      .spare("unbind store seq_cst -> relaxed", old_twice)
+      .spare("try_bind load acquire -> relaxed", own_participant);
 }
 
 int usual_orders() {
@@ -319,6 +333,7 @@ int usual_orders() {
       .check<held<lev::when_full::wait>>("held")
       .check<held<lev::when_full::help>>("held, host helps")
       .check<left_alone>("left alone")
+      .check<come_and_gone>("come and gone")
       .check<cached>("cached")
       .check<one_task<lev::wait_policy::park>>("one task, host parks")
       .check<one_task<lev::wait_policy::help>>("one task, host helps")
@@ -368,6 +383,7 @@ int usual_orders() {
       .plant("await_space: not counted for the barrier", "held")
       .plant("await_space: counted for the barrier before it says so", "held")
       .plant("await_space: forgets that all is held", "held")
+      .plant("is_held_by_caller: a host may come meanwhile", "come and gone")
       .plant("unbind: nobody is told", "left alone")
       .plant("index_pool: a cache looks empty before the ring is full", "cached")
       .end();
@@ -387,6 +403,7 @@ int seldom_orders() {
       .spare("tell_all_for_space load seq_cst -> relaxed", old_twice)
       .spare("unbind store seq_cst -> release", old_twice)
       .spare("unbind store seq_cst -> relaxed", old_twice)
+      .spare("try_bind load acquire -> relaxed", own_participant)
       .end();
 }
 
