@@ -169,8 +169,8 @@ class tuner {
 
   static std::uint64_t now_ns() noexcept;
 
-  static constexpr unsigned widths[] = {1, 24, 48};
-  static constexpr unsigned width_count = 3;
+  static constexpr unsigned widths[] = {1, 16, 24, 48};
+  static constexpr unsigned width_count = 4;
 
  private:
   enum class stage : std::uint8_t { trying, keeping, retrying, fixed };
@@ -192,9 +192,9 @@ class tuner {
   std::size_t planned_items_ = 0;
   std::size_t done_items_ = 0;  // of the current trial, which may take several plans
   double done_ns_ = 0;
-  std::uint8_t current_ = 1;  // index into widths
-  std::uint8_t best_ = 1;
-  std::uint8_t rival_ = 2;
+  std::uint8_t current_ = 2;  // index into widths
+  std::uint8_t best_ = 2;
+  std::uint8_t rival_ = 3;
   std::uint8_t turn_ = 0;
   std::uint8_t odd_chunks_ = 0;
   stage stage_ = stage::trying;
@@ -251,8 +251,8 @@ void interleave_automatic(tuner& t, std::size_t count, Fn& fn) {
 // returns when all have returned. Items start in order; s.fetch() goes on with the next item in
 // flight, round robin.
 //   n    1 to strand_count_max; 1: one item after another. strands_automatic: found by trying 1,
-//        24 and 48 between items, now and then again; the result is kept for the next call with the
-//        same type of fn on this thread. For items that take less than a millisecond.
+//        16, 24 and 48 between items, now and then again; the result is kept for the next call with
+//        the same type of fn on this thread. For items that take less than a millisecond.
 //   fn   takes a lev::strand&, or auto&. With auto& it is compiled a second time for lev::direct&,
 //        so that n = 1 is the plain loop. It may call interleave() again; the outer items then
 //        wait.

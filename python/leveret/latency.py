@@ -30,7 +30,7 @@ def interleave(
     as leveret.load() takes it. count: items. argument: what every item gets: None (a null pointer),
     an address, a ctypes pointer, or anything contiguous with the buffer protocol (a NumPy array, a
     bytearray, a ctypes structure), which the items see in place; they must not write to what is
-    read-only. n: items in flight, 1 to 64, or 0: found by trying 1, 24 and 48 now and then, and
+    read-only. n: items in flight, 1 to 64, or 0: found by trying 1, 16, 24 and 48 now and then, and
     kept for the next call with the same function on this thread.
 
     Items start in order and may end in any. With n=1, and while n=0 tries it, `strand` is null, and

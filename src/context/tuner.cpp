@@ -1,7 +1,7 @@
 // Finds the best number of items in flight while the items run:
 //
-//   1. Trying: 24, 48 and 1 in turns, three trials each, of which the shortest counts (a trial may
-//      be interrupted, or be the first to touch the data).
+//   1. Trying: 24, 48, 1 and 16 in turns, three trials each, of which the shortest counts (a trial
+//      may be interrupted, or be the first to touch the data).
 //   2. Keeping: the best one runs, in pieces of about a millisecond.
 //   3. Retrying: a share of the time kept is put by for trials of the others, in turns; one is made
 //      when what it is likely to lose is there. When the time per item changes, the others are not
@@ -10,8 +10,9 @@
 // An answer costs little where it is clear and matters little where it is not: a trial loses the
 // difference to the best, so close rivals are tried often and distant ones seldom.
 //
-// Where all fits the second-level cache 1 is best; up to the third one's size 24; beyond it, by
-// CPU, 24 (Zen 5; lists, trees, hash tables; 2026-11-21) or more (Zen 4; docs/benchmark-log.md).
+// Where all fits the second-level cache 1 is best; up to the third one's size, and for trees, 16 or
+// 24; beyond it, by CPU, 24 (Zen 5; lists, trees, hash tables; 2026-11-21) or more (Zen 4;
+// docs/benchmark-log.md).
 #include <leveret/interleave.hpp>
 
 #include <algorithm>
@@ -39,7 +40,7 @@ constexpr std::size_t trial_items_max = std::size_t{1} << 20;
 constexpr std::size_t shorter_alone = 4;
 
 constexpr std::uint8_t alone = 0;
-constexpr std::uint8_t first_tried = 1;
+constexpr std::uint8_t first_tried = 2;
 constexpr std::uint8_t first_turns = 3 * tuner::width_count;
 
 // The next of the widths, in turns.
