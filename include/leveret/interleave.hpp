@@ -176,7 +176,6 @@ class tuner {
   enum class stage : std::uint8_t { trying, keeping, retrying, fixed };
 
   void start_trial(unsigned which) noexcept;
-  std::uint8_t rival() const noexcept;
   void forget() noexcept;
   void end_first_trial(double ns) noexcept;
   void choose() noexcept;
@@ -184,17 +183,16 @@ class tuner {
   double trial_loss_ns(unsigned which) const noexcept;
   std::size_t trial_goal(unsigned which) const noexcept;
 
-  double item_ns_[width_count] = {};  // 0: not known
-  double credit_ns_ = 0;              // what may be spent on trials
-  double drift_ns_ = 0;               // time since the last trial that was made out of turn
-  std::size_t trial_items_ = 0;       // 0: not known yet
+  double item_ns_[width_count] = {};    // 0: not known
+  double credit_ns_[width_count] = {};  // what may be spent on trials of each
+  double drift_ns_ = 0;                 // time since the last trial that was made out of turn
+  std::size_t trial_items_ = 0;         // 0: not known yet
   std::size_t keep_items_ = 0;
   std::size_t planned_items_ = 0;
   std::size_t done_items_ = 0;  // of the current trial, which may take several plans
   double done_ns_ = 0;
   std::uint8_t current_ = 2;  // index into widths
   std::uint8_t best_ = 2;
-  std::uint8_t rival_ = 3;
   std::uint8_t turn_ = 0;
   std::uint8_t odd_chunks_ = 0;
   stage stage_ = stage::trying;

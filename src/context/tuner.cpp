@@ -3,9 +3,9 @@
 //   1. Trying: 24, 48, 1 and 16 in turns, three trials each, of which the shortest counts (a trial
 //      may be interrupted, or be the first to touch the data).
 //   2. Keeping: the best one runs, in pieces of about a millisecond.
-//   3. Retrying: a share of the time kept is put by for trials of the others, in turns; one is made
+//   3. Retrying: a share of the time kept is put by for trials of each of the others; one is made
 //      when what it is likely to lose is there. When the time per item changes, the others are not
-//      known any more, and the next one is tried at once.
+//      known any more, and one is tried at once.
 //
 // An answer costs little where it is clear and matters little where it is not: a trial loses the
 // difference to the best, so close rivals are tried often and distant ones seldom.
@@ -28,8 +28,11 @@ constexpr std::size_t longer_if_close = 16;
 // us); short against a call that is worth tuning.
 constexpr double trial_ns = 20'000;
 constexpr double keep_ns = 1'000'000;
-// The cost allowed for trials of the other: 0.5 % of the time.
-constexpr double credit_share = 0.005;
+// The cost allowed for trials of the others: 0.5 % of the time in all.
+constexpr double credit_share = 0.005 / (tuner::width_count - 1);
+// Pieces may be disturbed, and are never too quick: what is known of the best rises by this share
+// of a longer time, and falls to a shorter one at once. Else a rival would look good beside it.
+constexpr double rise_share = 0.125;
 // A change of the time per item by so much, in two pieces running, means another kind of data.
 constexpr double drift_ratio = 1.4;
 constexpr double drift_pause_ns = 20'000'000;
@@ -135,26 +138,25 @@ void tuner::keep(double items_ns, double ns) noexcept {
   const double ratio = items_ns / known_ns;
   const bool is_odd = ratio > drift_ratio || ratio * drift_ratio < 1;
   odd_chunks_ = is_odd ? static_cast<std::uint8_t>(odd_chunks_ + 1) : std::uint8_t{0};
-  // One interrupted piece must not make a rival look good.
-  if (!is_odd || odd_chunks_ > 1) known_ns = std::max((known_ns + items_ns) / 2, 1e-3);
+  if (items_ns < known_ns) {
+    known_ns = std::max(items_ns, 1e-3);
+  } else if (!is_odd) {
+    known_ns += (items_ns - known_ns) * rise_share;
+  }
   if (ns < keep_ns / 2 && keep_items_ < trial_items_max * 64) keep_items_ *= 2;
   if (ns > keep_ns * 2 && keep_items_ > first_items) keep_items_ /= 2;
-  credit_ns_ = std::min(credit_ns_ + ns * credit_share, trial_ns * 50);
+  for (double& credit : credit_ns_) credit = std::min(credit + ns * credit_share, trial_ns * 50);
   drift_ns_ += ns;
   if (odd_chunks_ > 1 && drift_ns_ > drift_pause_ns) {
     drift_ns_ = 0;
     // The known times are of other data.
     forget();
     known_ns = std::max(items_ns, 1e-3);
-    start_trial(rival());
-    return;
+    return start_trial(after(best_));
   }
-  if (trial_loss_ns(rival()) < credit_ns_) start_trial(rival());
-}
-
-// The one that is tried next.
-std::uint8_t tuner::rival() const noexcept {
-  return rival_ == best_ ? after(rival_) : rival_;
+  for (unsigned which = 0; which < width_count; ++which) {
+    if (which != best_ && trial_loss_ns(which) < credit_ns_[which]) return start_trial(which);
+  }
 }
 
 double tuner::trial_loss_ns(unsigned which) const noexcept {
@@ -167,9 +169,8 @@ double tuner::trial_loss_ns(unsigned which) const noexcept {
 }
 
 void tuner::start_trial(unsigned which) noexcept {
-  credit_ns_ = std::max(credit_ns_ - trial_loss_ns(which), 0.0);
+  credit_ns_[which] = std::max(credit_ns_[which] - trial_loss_ns(which), 0.0);
   current_ = static_cast<std::uint8_t>(which);
-  rival_ = after(current_);
   stage_ = stage::retrying;
 }
 
