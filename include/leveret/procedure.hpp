@@ -109,13 +109,15 @@ struct parameter_kinds {
                                                              kind::value};
 };
 
-// The kinds of a plain procedure's arguments (values, and one result at most), in one word. 0:
-// there are others.
+constexpr unsigned plain_places_max = 3;
+// The kinds of a plain procedure's arguments (values, and so many at most with an address), in one
+// word. 0: there are others.
 constexpr std::uint64_t plain_kinds_of(const kind* kinds, unsigned count) noexcept {
   std::uint64_t word = 1;
-  unsigned results = 0;
+  unsigned places = 0;
   for (unsigned i = 0; i < count; ++i) {
-    if (kinds[i] != kind::value && (kinds[i] != kind::result || ++results > 1)) return 0;
+    if (kinds[i] == kind::range || (kinds[i] != kind::value && ++places > plain_places_max))
+      return 0;
     word = word << 3 | static_cast<std::uint64_t>(kinds[i]);
   }
   return word;
@@ -123,6 +125,18 @@ constexpr std::uint64_t plain_kinds_of(const kind* kinds, unsigned count) noexce
 template <class... Parameters>
 constexpr std::uint64_t plain_kinds =
     plain_kinds_of(parameter_kinds<Parameters...>::values, sizeof...(Parameters));
+
+// The same of a call, whose arguments have been packed. 0: one of them is not one row, is sliced or
+// far. For views of one row the compiler knows the answer.
+template <class... Parameters>
+[[gnu::always_inline]] inline std::uint64_t plain_kinds_of_call(const argument* packed) noexcept {
+  for (unsigned i = 0; i < sizeof...(Parameters); ++i) {
+    if (is_memory(parameter_kinds<Parameters...>::values[i]) &&
+        (packed[i].rows != 1 || packed[i].flags != 0))
+      return 0;
+  }
+  return plain_kinds<Parameters...>;
+}
 
 template <class... Parameters, unsigned... Index>
 void apply(void (*function)(Parameters...), const call& c, index_list<Index...>) {

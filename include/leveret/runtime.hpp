@@ -44,7 +44,7 @@ void close(runtime_state* runtime) noexcept;
 status close_within(runtime_state* runtime, std::int64_t timeout_ns, bool cancel_waiting) noexcept;
 status close_by_force(runtime_state* runtime, std::int64_t timeout_ns) noexcept;
 
-// `plain_kinds` is that of the arguments' types (procedure.hpp); 0: look at them. Throws
+// `plain_kinds` is plain_kinds_of_call() of the arguments (procedure.hpp); 0: look at them. Throws
 // lev::error.
 std::uint64_t submit(runtime_state* runtime, const draft& d, const options* o, bool detached,
                      std::uint64_t plain_kinds = 0);
@@ -340,15 +340,15 @@ class runtime {
                              Arguments&&... arguments) {
     static_assert(sizeof...(Parameters) == sizeof...(Arguments),
                   "the procedure takes another number of arguments");
-    constexpr std::uint64_t plain_kinds = detail::plain_kinds<Parameters...>;
     if constexpr (sizeof...(Parameters) == 0) {
       const detail::draft d{{p.id}, nullptr};
-      return detail::submit(state_, d, o, detached, plain_kinds);
+      return detail::submit(state_, d, o, detached, detail::plain_kinds<>);
     } else {
       const argument packed[] = {
           detail::parameter<Parameters>::pack(static_cast<Arguments&&>(arguments))...};
       const detail::draft d{{p.id, sizeof...(Parameters)}, packed};
-      return detail::submit(state_, d, o, detached, plain_kinds);
+      return detail::submit(state_, d, o, detached,
+                            detail::plain_kinds_of_call<Parameters...>(packed));
     }
   }
 

@@ -80,6 +80,13 @@ template <bool are_near>
   if (detached) return submit_post(c, self, d, kept);
   return submit_kept<true>(c, self, nullptr, kept, d, false);
 }
+// Its types are known to fit, and it names memory.
+[[gnu::noinline]] std::uint64_t submit_places(runtime_state& c, participant& self, const draft& d,
+                                              bool detached) {
+  return are_places_plain(d.arguments, procedure_at(d.procedure).places)
+             ? submit_passed(c, self, d, detached)
+             : submit_any_way(c, d, nullptr, detached);
+}
 [[gnu::noinline]] std::uint64_t submit_checked(runtime_state& c, participant& self, const draft& d,
                                                bool detached) {
   return passes_plainly(d, procedure_at(d.procedure)) ? submit_passed(c, self, d, detached)
@@ -97,7 +104,10 @@ template <bool are_near>
   if (self == nullptr || p == nullptr) [[unlikely]]
     return submit_any_way(*c, d, nullptr, detached);
   if (!c->submits_straight) return submit_elsewhere(*c, *self, d, detached, plain_kinds);
-  if (plain_kinds != p->plain_kinds) return submit_checked(*c, *self, d, detached);
+  if (plain_kinds != p->plain_kinds) {
+    return plain_kinds == p->placed_kinds ? submit_places(*c, *self, d, detached)
+                                          : submit_checked(*c, *self, d, detached);
+  }
   return submit_passed(*c, *self, d, detached);
 }
 

@@ -225,8 +225,7 @@ constexpr std::uint32_t at_once_max = 32;
                                                           std::uint64_t plain_kinds) noexcept {
   const procedure_entry* p = find_procedure(d.procedure);
   if (!c.asks_crew || self == nullptr || self->running != nullptr || p == nullptr ||
-      (plain_kinds != p->plain_kinds && !passes_plainly(d, *p)) ||
-      !c.crew->can_do_plainly(d.procedure))
+      !passes_plainly(d, *p, plain_kinds) || !c.crew->can_do_plainly(d.procedure))
     return 0;
   std::uint8_t flags = detached ? task_detached : 0;
   if (p->addresses != 0) {
