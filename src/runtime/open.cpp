@@ -222,7 +222,7 @@ void open_participants(runtime_state& c) {
   const std::size_t frames_each = frames_of(c);
   if (frames) c.frames.reset(new job[frames_each * c.participant_count]);
   if (c.depth > 1 && c.has_contexts)
-    c.hints.reset(new data_hint[std::size_t{hint_count} * c.participant_count]);
+    c.hints.reset(new task_hint[std::size_t{hint_count} * c.participant_count]);
   // up to the first host thread
   const std::size_t traced = c.settings.trace_events == 0 ? 0 : c.first_host + 1;
   if (traced != 0) c.events.reset(new kept_event[traced * c.settings.trace_events]);

@@ -29,7 +29,7 @@ struct runtime_state : engine {
   std::unique_ptr<dependant[]> nodes;
   std::unique_ptr<participant[]> participants_owner;
   std::unique_ptr<lev::doorbell<>::flag*[]> flags;
-  std::unique_ptr<data_hint[]> hints;
+  std::unique_ptr<task_hint[]> hints;
   std::unique_ptr<job[]> frames;
   std::unique_ptr<kept_event[]> events;
   std::unique_ptr<lev::crew> crew_owner;

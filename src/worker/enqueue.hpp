@@ -42,18 +42,42 @@ inline void run_pass(engine& e, participant& self) noexcept {
   end_pass(e, self, report);
 }
 
+// Without the bits of far arguments. Inlined, so that a push calls nothing.
+[[gnu::always_inline]] inline std::uint32_t leave_out_far(const slot& s,
+                                                          std::uint32_t which) noexcept {
+  for (std::uint32_t rest = which; rest != 0; rest &= rest - 1) {
+    if (is_far(s.arguments[std::countr_zero(rest)])) which &= ~(rest & -rest);
+  }
+  return which;
+}
+// Notes places without a look at which of them are wanted. What lies in the slot's second line is
+// left there unless it is.
+inline void note_places(const slot& s, task_hint& h, std::uint32_t which) noexcept {
+  static_assert(near_arguments == 3);
+  const auto place_of = [&](unsigned i) noexcept {
+    return data_hint::place{s.arguments[i].address, s.arguments[i].row_bytes};
+  };
+  std::uint32_t flags = s.arguments[0].flags;
+  h.places[0] = place_of(0);
+  if (which > 1) {
+    h.places[1] = place_of(1);
+    h.places[2] = place_of(2);
+    flags |= s.arguments[1].flags | std::uint32_t{s.arguments[2].flags};
+  }
+  if ((flags & argument_far) != 0) [[unlikely]]
+    which = leave_out_far(s, which);
+  h.which = which;
+}
+
 // Notes where the data of a task is that goes to this place of the own inbox. Most tasks declare no
 // memory.
 inline void note_hint(engine& e, participant& self, std::uint32_t task,
                       std::uint32_t place) noexcept {
   const slot& s = e.task_slots.at(task);
-  std::uint32_t rest = procedure_at(s.procedure).memory & ((1u << near_arguments) - 1);
-  if (rest == 0 && place >= self.hints_below) return;
+  const std::uint32_t which = procedure_at(s.procedure).memory & ((1u << near_arguments) - 1);
+  if (which == 0 && place >= self.hints_below) return;
   self.hints_below = larger(self.hints_below, place + 1);
-  data_hint& h = self.hints[place & (hint_count - 1)];
-  data_hint::place* to = h.places;
-  for (; rest != 0; rest &= rest - 1) *to++ = rows_to_fetch(s.arguments[std::countr_zero(rest)]);
-  h.count = static_cast<std::uint32_t>(to - h.places);
+  note_places(s, self.hints[place & (hint_count - 1)], which);
 }
 
 // push_all_own() puts tasks into the participant's own inbox, so that the first one is popped

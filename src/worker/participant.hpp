@@ -172,6 +172,13 @@ inline data_hint::place rows_to_fetch(const argument& a) noexcept {
   return {a.address, is_far(a) || a.rows == 0 ? 0 : smaller(a.row_bytes, bytes_max)};
 }
 
+// The same for a task in a queue: with a bit for each argument that is to be prefetched, as far as
+// its place is noted. A line long, so that it is found by a shift.
+struct alignas(line_bytes) task_hint {
+  data_hint::place places[near_arguments];
+  std::uint32_t which = 0;
+};
+
 constexpr std::uint32_t frames_max = 33;  // ahead_max, one that drains, and one for each context
 
 struct own_counters {
@@ -299,7 +306,7 @@ struct alignas(line_pair_bytes) participant {
   event_ring events;
   std::uint32_t executing = 0;  // of its contexts, while it is traced
   std::uint64_t busy_since_ns = 0;
-  data_hint* hints = nullptr;     // hint_count of them
+  task_hint* hints = nullptr;     // hint_count of them
   std::uint32_t hints_below = 0;  // the places in the inbox from here on have none
 };
 

@@ -107,6 +107,22 @@ inline bool take_letter(engine& e, participant& self, job& j) noexcept {
   // Does no harm if there is nothing, wherever that would be.
   __builtin_prefetch(reinterpret_cast<const char*>(end - 1), 0, 3);
 }
+// The same for one place of a task, of which only the beginning is noted to be a row. Most are
+// within two lines.
+[[gnu::always_inline]] inline void prefetch_place(const data_hint::place& row) noexcept {
+  const std::uint64_t bytes = smaller(row.bytes, burst_lines_max * line_bytes);
+  __builtin_prefetch(reinterpret_cast<const char*>(row.address), 0, 3);
+  if (bytes > line_bytes) {
+    for (std::uint64_t at = line_bytes; at < bytes; at += line_bytes)
+      __builtin_prefetch(reinterpret_cast<const char*>(row.address + at), 0, 3);
+  }
+  __builtin_prefetch(reinterpret_cast<const char*>(row.address + bytes - 1), 0, 3);
+}
+[[gnu::always_inline]] inline void prefetch(const task_hint& h) noexcept {
+  if ((h.which & 1) != 0) prefetch_place(h.places[0]);
+  if ((h.which & 2) != 0) prefetch_place(h.places[1]);
+  if ((h.which & 4) != 0) prefetch_place(h.places[2]);
+}
 [[gnu::always_inline]] inline void prefetch(const data_hint& h) noexcept {
   LEV_DCHECK(h.count <= data_hint::places_max);
   for (std::uint32_t i = 0; i < h.count; ++i) prefetch_rows(h.places[i]);
