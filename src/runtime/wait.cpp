@@ -54,7 +54,7 @@ outcome collect(runtime_state& c, participant* self, std::uint64_t id) noexcept 
   outcome o;
   o.code = s.state.collect(ticket_generation(id));
   if (o.code == status::stale_ticket || o.code == status::pending) return o;
-  if (self != nullptr) self->tickets_ahead = self->posts_at_once = 0;
+  if (self != nullptr) note_wait(*self);
   LEV_DCHECK_LOOK(!s.state.is_free() && !s.state.is_live());  // taken, by this caller
   LEV_DCHECK((s.flags & (task_detached | task_is_piece)) == 0);
   if (o.code != status::ok) o = take_outcome(c, task, o.code);
@@ -308,7 +308,7 @@ status on_complete(runtime_state* c, std::uint64_t id, void (*run)(void*), void*
 }
 
 bool wait_quiescent(runtime_state& c, participant& self, std::uint64_t deadline_ns) noexcept {
-  self.tickets_ahead = self.posts_at_once = 0;
+  note_wait(self);
   await_quiescent what(c, self);
   if (await(c, self, what, deadline_ns, c.settings.wait)) return true;
   pass_look(c);

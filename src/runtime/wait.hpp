@@ -10,15 +10,25 @@ namespace lev::detail {
 // A point in time `timeout_ns` from now.
 std::uint64_t deadline_after(runtime_state& c, std::int64_t timeout_ns) noexcept;
 
+// A host that has waited may send its next tasks to workers that poll, and queues its posts.
+inline void note_wait(participant& self) noexcept {
+  self.tickets_ahead = self.posts_at_once = 0;
+}
+
 // collect_success() consumes a ticket whose task has succeeded. False: it is no such ticket.
-inline bool collect_success(runtime_state& c, participant& self, std::uint64_t id) noexcept {
+// collect_one() leaves the note of the wait to its caller.
+inline bool collect_one(runtime_state& c, participant& self, std::uint64_t id) noexcept {
   const std::uint32_t task = static_cast<std::uint32_t>(id) - 1;  // beyond all slots if it is none
   if (task >= c.task_slots.count()) return false;
   slot& s = c.task_slots.at(task);
   if (!s.state.try_collect_success(ticket_generation(id))) return false;
   LEV_DCHECK((s.flags & (task_detached | task_is_piece)) == 0);
   give_slot(c, self.free_slots, s, task);
-  self.tickets_ahead = self.posts_at_once = 0;
+  return true;
+}
+inline bool collect_success(runtime_state& c, participant& self, std::uint64_t id) noexcept {
+  if (!collect_one(c, self, id)) return false;
+  note_wait(self);
   return true;
 }
 
@@ -27,8 +37,9 @@ inline bool collect_success(runtime_state& c, participant& self, std::uint64_t i
 [[gnu::noinline]] inline std::size_t collect_ended(runtime_state& c, participant& self,
                                                    ticket* tickets, std::size_t count) noexcept {
   while (count != 0 && tickets[count - 1].home() == &c &&
-         collect_success(c, self, tickets[count - 1].id()))
+         collect_one(c, self, tickets[count - 1].id()))
     tickets[--count].forget();
+  note_wait(self);
   return count;
 }
 

@@ -32,10 +32,10 @@ class doorbell {
     // own read-modify-write this is one side of a store-then-load handshake, which acquire and
     // release do not order.
     const std::uint32_t w = word_.load(memory_order_seq_cst);
-    return sleepers(w) != 0 && pollers(w) == 0;
+    return has_sleepers(w) && pollers(w) == 0;
   }
   // A hint, for queues whose push is a plain store.
-  bool someone_sleeps() const noexcept { return sleepers(word_.load(memory_order_relaxed)) != 0; }
+  bool someone_sleeps() const noexcept { return has_sleepers(word_.load(memory_order_relaxed)); }
 
   // A hint, too: a participant looks for work, or sleeps for want of it.
   bool someone_idle() const noexcept { return word_.load(memory_order_relaxed) != 0; }
@@ -118,6 +118,8 @@ class doorbell {
   static constexpr std::uint32_t one_sleeper = 1u << 16;
   static constexpr std::uint32_t pollers(std::uint32_t w) noexcept { return w & 0xffff; }
   static constexpr std::uint32_t sleepers(std::uint32_t w) noexcept { return w >> 16; }
+  // A comparison leaves the word as it is, for the look at the pollers.
+  static constexpr bool has_sleepers(std::uint32_t w) noexcept { return w > 0xffff; }
 
   flag* const* flags_ = nullptr;
   std::uint32_t count_ = 0;
