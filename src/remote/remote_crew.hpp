@@ -65,6 +65,7 @@ class remote_crew final : public crew {
   void limit(std::uint32_t task, std::uint64_t task_ns_max,
              std::uint32_t max_attempts) noexcept override;
   void want_ends() noexcept override;
+  bool take_ends(participant& self) noexcept override;
   bool holds_tasks() const noexcept override { return true; }
   void recall(participant& self) noexcept override;
   bool end_running(bool all) noexcept override;

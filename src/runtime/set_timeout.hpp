@@ -25,6 +25,7 @@ class set_timeout {
   // From now on a wait only polls. end() is not called before one wait, however short the time: a
   // task's wait lets others run, and a poll does not.
   void end() noexcept { ns_ = 0; }
+  bool is_poll() const noexcept { return ns_ == 0; }
 
  private:
   std::int64_t remaining_ns() const noexcept {
