@@ -53,7 +53,10 @@ template <bool are_near>
 }
 [[gnu::noinline]] std::uint64_t submit_child(runtime_state& c, participant& self, const draft& d,
                                              bool detached, std::uint32_t kept) {
-  return submit_kept<true>(c, self, self.running, kept, d, detached);
+  const job* const by = self.running;
+  LEV_DCHECK(by != nullptr);
+  if (by == nullptr) __builtin_unreachable();  // so that less is asked of it
+  return submit_kept<true>(c, self, by, kept, d, detached);
 }
 [[gnu::noinline]] std::uint64_t submit_post(runtime_state& c, participant& self, const draft& d,
                                             std::uint32_t kept) {
@@ -83,9 +86,10 @@ template <bool are_near>
 // Its types are known to fit, and it names memory.
 [[gnu::noinline]] std::uint64_t submit_places(runtime_state& c, participant& self, const draft& d,
                                               bool detached) {
-  return are_places_plain(d.arguments, procedure_at(d.procedure).places)
-             ? submit_passed(c, self, d, detached)
-             : submit_any_way(c, d, nullptr, detached);
+  const procedure_entry& p = procedure_at(d.procedure);
+  LEV_DCHECK(p.placed_kinds != plain_kinds_never && p.addresses != 0);
+  return are_places_plain(d.arguments, p.places) ? submit_passed(c, self, d, detached)
+                                                 : submit_any_way(c, d, nullptr, detached);
 }
 [[gnu::noinline]] std::uint64_t submit_checked(runtime_state& c, participant& self, const draft& d,
                                                bool detached) {

@@ -37,7 +37,8 @@ inline bool owes_nothing(const participant& self) noexcept {
     LEV_DCHECK_LOOK(c.task_slots.at(ticket_task(id)).state.is_live());
     if (!self.ready.home->try_push(ticket_task(id))) [[unlikely]]
       return queue_slowly(c, self, id);
-  } else if (by->task == no_slot || !push_own(c, self, ticket_task(id))) {
+  } else if (by->task == no_slot ||
+             !push_own(c, self, ticket_task(id), procedure_at(d.procedure))) {
     return queue_slowly(c, self, id);
   }
   return c.doorbell.someone_needed() ? wake_for(c, self, id) : id;

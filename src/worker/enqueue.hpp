@@ -69,34 +69,48 @@ inline void note_places(const slot& s, task_hint& h, std::uint32_t which) noexce
   h.which = which;
 }
 
-// Notes where the data of a task is that goes to this place of the own inbox. Most tasks declare no
-// memory.
-inline void note_hint(engine& e, participant& self, std::uint32_t task,
+// Notes where the data of a task of procedure `p` is that goes to this place of the own inbox. Most
+// tasks declare no memory.
+inline void note_hint(engine& e, participant& self, std::uint32_t task, const procedure_entry& p,
                       std::uint32_t place) noexcept {
-  const slot& s = e.task_slots.at(task);
-  const std::uint32_t which = procedure_at(s.procedure).memory & ((1u << near_arguments) - 1);
+  const std::uint32_t which = p.memory & ((1u << near_arguments) - 1);
   if (which == 0 && place >= self.hints_below) return;
   self.hints_below = larger(self.hints_below, place + 1);
-  note_places(s, self.hints[place & (hint_count - 1)], which);
+  note_places(e.task_slots.at(task), self.hints[place & (hint_count - 1)], which);
 }
 
-// push_all_own() puts tasks into the participant's own inbox, so that the first one is popped
-// first; false when there is no room for all. push_own() is for one.
-inline bool push_all_own(engine& e, participant& self, const std::uint32_t* tasks,
-                         std::uint32_t count) noexcept {
-  LEV_DCHECK(runs_here(self));
-  if (e.depth > 1) {
-    const std::uint32_t bottom = self.inbox.bottom();
-    for (std::uint32_t i = 0; i < count; ++i) note_hint(e, self, tasks[count - 1 - i], bottom + i);
-  }
+// Puts tasks into the own inbox whose hints are noted.
+inline bool push_noted(engine& e, participant& self, const std::uint32_t* tasks,
+                       std::uint32_t count) noexcept {
   const bool heard = e.doorbell.someone_sleeps();
   if (!self.inbox.try_push_all(tasks, count, heard || !e.has_heavy_fence)) return false;
   // A worker fell asleep meanwhile: the push must be visible before the look at the doorbell.
   if (!heard && e.doorbell.someone_sleeps()) self.inbox.confirm();
   return true;
 }
+
+// push_all_own() puts tasks into the participant's own inbox, so that the first one is popped
+// first; false when there is no room for all. push_own() is for one, and for one of procedure `p`.
+inline bool push_all_own(engine& e, participant& self, const std::uint32_t* tasks,
+                         std::uint32_t count) noexcept {
+  LEV_DCHECK(runs_here(self));
+  if (e.depth > 1) {
+    const std::uint32_t bottom = self.inbox.bottom();
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const std::uint32_t task = tasks[count - 1 - i];
+      note_hint(e, self, task, procedure_at(e.task_slots.at(task).procedure), bottom + i);
+    }
+  }
+  return push_noted(e, self, tasks, count);
+}
 inline bool push_own(engine& e, participant& self, std::uint32_t task) noexcept {
   return push_all_own(e, self, &task, 1);
+}
+inline bool push_own(engine& e, participant& self, std::uint32_t task,
+                     const procedure_entry& p) noexcept {
+  LEV_DCHECK(runs_here(self));
+  if (e.depth > 1) note_hint(e, self, task, p, self.inbox.bottom());
+  return push_noted(e, self, &task, 1);
 }
 
 inline void push_ready(engine& e, index_ring<>& ring, std::uint32_t task) noexcept {
