@@ -21,7 +21,8 @@ turn_result tend_line(remote_crew& r, participant& self, std::uint32_t worker) n
     const taken_ends ends = collect_ends(r, self, worker, over);
     is_one_back |= ends.is_one_back;
     if (ends.is_one_told) found = turn_result::ended;
-    if (fill_line(r, worker, over)) found = larger(found, turn_result::posted);
+    if (!r.e.sched.ready().first().looks_empty() && fill_line(r, worker, over))
+      found = larger(found, turn_result::posted);
     return !is_there(over);
   });
   if (is_there(over)) complete_any(r.e, self, over);
@@ -153,7 +154,7 @@ turn_result tend_once(remote_crew& r, participant& self) noexcept {
   for (std::uint32_t i = 0; is_one_away && i < e.workers; ++i) {
     if (line_wants(r, i)) found = larger(found, tend_line(r, self, i));
   }
-  if (found != turn_result::more && level(r)) found = turn_result::more;
+  if (found != turn_result::more && e.workers > 1 && level(r)) found = turn_result::more;
   is_tending = was_tending;
   return found;
 }

@@ -220,22 +220,30 @@ constexpr std::uint32_t at_once_max = 32;
 
 // The straight path of a crew that must be asked what it can do, and whose tasks may have memory to
 // be copied.
-[[gnu::always_inline]] inline std::uint64_t try_elsewhere(runtime_state& c, participant* self,
+// `p` is the task's procedure.
+[[gnu::always_inline]] inline std::uint64_t try_elsewhere(runtime_state& c, participant& self,
                                                           const draft& d, bool detached,
+                                                          const procedure_entry& p,
                                                           std::uint64_t plain_kinds) noexcept {
-  const procedure_entry* p = find_procedure(d.procedure);
-  if (!c.asks_crew || self == nullptr || self->running != nullptr || p == nullptr ||
-      !passes_plainly(d, *p, plain_kinds) || !c.crew->can_do_plainly(d.procedure))
+  if (!c.asks_crew || self.running != nullptr || !passes_plainly(d, p, plain_kinds) ||
+      !c.crew->can_do_plainly(d.procedure))
     return 0;
   std::uint8_t flags = detached ? task_detached : 0;
-  if (p->addresses != 0) {
+  if (p.addresses != 0) {
     const std::size_t bytes = staged_bytes(arguments_of(d), c.copies);
     if (bytes > c.settings.local_store_bytes) return 0;
     if (bytes != 0) flags |= task_staged;
   }
-  const std::uint64_t id = open_plainly(c, *self, nullptr, d, flags);
-  if (id != 0) c.crew->send(*self, ticket_task(id));
+  const std::uint64_t id = open_plainly(c, self, nullptr, d, flags);
+  if (id != 0) c.crew->send(self, ticket_task(id));
   return id;
+}
+
+// The same for a caller and a task of which nothing is known.
+[[gnu::always_inline]] inline std::uint64_t find_elsewhere(runtime_state& c, participant* self,
+                                                           const draft& d, bool detached) noexcept {
+  const procedure_entry* const p = find_procedure(d.procedure);
+  return self == nullptr || p == nullptr ? 0 : try_elsewhere(c, *self, d, detached, *p, 0);
 }
 
 // Instead of a ticket, for a task that has no slot yet.
@@ -364,7 +372,7 @@ std::uint64_t try_submit(runtime_state* c, const draft& d, const options* o, boo
   participant* self = here(*c);
   if (o == nullptr) {
     if (const std::uint64_t id = submit_plainly(*c, self, d, detached); id != 0) return id;
-    if (const std::uint64_t id = try_elsewhere(*c, self, d, detached, 0); id != 0) return id;
+    if (const std::uint64_t id = find_elsewhere(*c, self, d, detached); id != 0) return id;
   }
   refusal local;
   return admission::admit(*c, self, d, o, detached, why == nullptr ? &local : why);
@@ -421,7 +429,9 @@ std::uint64_t submit_at_once(runtime_state* c, const draft& d) noexcept {
 
 std::uint64_t submit_elsewhere(runtime_state& c, participant& self, const draft& d, bool detached,
                                std::uint64_t plain_kinds) {
-  const std::uint64_t id = try_elsewhere(c, &self, d, detached, plain_kinds);
+  const procedure_entry& p = procedure_at(d.procedure);
+  LEV_DCHECK(find_procedure(d.procedure) == &p);
+  const std::uint64_t id = try_elsewhere(c, self, d, detached, p, plain_kinds);
   return id != 0 ? id : submit_any_way(c, d, nullptr, detached);
 }
 
@@ -430,7 +440,7 @@ std::uint64_t submit_any_way(runtime_state& c, const draft& d, const options* o,
   participant* const self = here(c);
   if (o == nullptr) {
     if (const std::uint64_t id = submit_plainly(c, self, d, detached); id != 0) return id;
-    if (const std::uint64_t id = try_elsewhere(c, self, d, detached, 0); id != 0) return id;
+    if (const std::uint64_t id = find_elsewhere(c, self, d, detached); id != 0) return id;
   }
   refusal why;
   const std::uint64_t id = admission::admit(c, self, d, o, detached, &why);
