@@ -8,51 +8,51 @@ import random
 import pytest
 
 from leveret import _core
-from leveret.wire import pickling
+from leveret.wire import replies
 
 VALUES = [None, 0, -1, 2.5, "text", b"", b"\0" * 900, ("a", 1), (ValueError("no"), "trace")]
 
 
 def written(kind: int, value: object, room: int = 1024) -> tuple[bytearray, bytes]:
     place, pickled = bytearray(room), pickle.dumps(value, 5)
-    size = pickling.reply_size(len(pickled), [])
-    pickling.write_reply(memoryview(place), kind, pickled, [], 1234, size)
+    size = replies.reply_size(len(pickled), [])
+    replies.write_reply(memoryview(place), kind, pickled, [], 1234, size)
     return place, pickled
 
 
 @pytest.mark.parametrize("value", VALUES, ids=repr)
-@pytest.mark.parametrize("kind", [pickling.VALUE, pickling.ERROR, pickling.BROKEN])
+@pytest.mark.parametrize("kind", [replies.VALUE, replies.ERROR, replies.BROKEN])
 def test_both_write_and_read_the_same(kind: int, value: object) -> None:
     theirs, pickled = written(kind, value)
     place = bytearray(1024)
     size = _core.write_plain_reply(place, kind, pickled, 1234)
-    assert size == pickling.reply_size(len(pickled), [])
+    assert size == replies.reply_size(len(pickled), [])
     assert place == theirs
     assert _core.read_plain_reply(place) == (kind, pickled, 1234, size)
-    if kind == pickling.VALUE and type(value) is not tuple:
-        assert pickling.read_reply(memoryview(place)) == (kind, value, 1234, size, None)
+    if kind == replies.VALUE and type(value) is not tuple:
+        assert replies.read_reply(memoryview(place)) == (kind, value, 1234, size, None)
 
 
 def test_a_reply_without_room_is_not_written() -> None:
-    for room in range(pickling.REPLY.size + 8):
+    for room in range(replies.REPLY.size + 8):
         place = bytearray(room)
         assert _core.write_plain_reply(place, 0, b"p" * 8, 1) == 0
         assert place == bytes(room)
         assert _core.read_plain_reply(place) is None
-    place = bytearray(pickling.REPLY.size + 8)
+    place = bytearray(replies.REPLY.size + 8)
     assert _core.write_plain_reply(place, 0, b"p" * 8, 1) == len(place)
     assert _core.read_plain_reply(place) == (0, b"p" * 8, 1, len(place))
 
 
 def test_what_is_not_as_it_was_written_is_left_to_python() -> None:
-    place, pickled = written(pickling.VALUE, "of some length")
-    size = pickling.REPLY.size + len(pickled)
+    place, pickled = written(replies.VALUE, "of some length")
+    size = replies.REPLY.size + len(pickled)
     for bit in range(8 * size):
         changed = bytearray(place)
         changed[bit // 8] ^= 1 << bit % 8
         assert _core.read_plain_reply(changed) is None
-        with pytest.raises(pickling.Overwritten):
-            pickling.read_reply(memoryview(changed))
+        with pytest.raises(replies.Overwritten):
+            replies.read_reply(memoryview(changed))
     assert _core.read_plain_reply(bytes(1024)) is None
 
 
@@ -66,7 +66,7 @@ def test_no_bytes_lead_beyond_a_reply() -> None:
         assert _core.read_plain_reply(noise) is None
 
 
-@pytest.mark.parametrize("kind", [pickling.IN_FILE, pickling.NOTED | pickling.ERROR])
+@pytest.mark.parametrize("kind", [replies.IN_FILE, replies.NOTED | replies.ERROR])
 def test_other_kinds_are_pythons(kind: int) -> None:
     place, _ = written(kind, None)
     assert _core.read_plain_reply(place) is None
@@ -75,7 +75,7 @@ def test_other_kinds_are_pythons(kind: int) -> None:
 def test_buffers_are_pythons() -> None:
     place, pickled = bytearray(1024), pickle.dumps(0, 5)
     buffers = [memoryview(b"x" * 100)]
-    pickling.write_reply(
-        memoryview(place), 0, pickled, buffers, 1, pickling.reply_size(len(pickled), buffers)
+    replies.write_reply(
+        memoryview(place), 0, pickled, buffers, 1, replies.reply_size(len(pickled), buffers)
     )
     assert _core.read_plain_reply(place) is None

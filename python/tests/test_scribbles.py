@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import leveret
 from leveret import ProcessExecutor
-from leveret.wire.pickling import ERROR, VALUE, Overwritten, read_reply, reply_size, write_reply
+from leveret.wire.replies import ERROR, VALUE, Overwritten, read_reply, reply_size, write_reply
 from leveret.wire.setup import HostSetup, WorkerSetup
 
 pytestmark = needs_processes

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 from ..errors import OutOfMemory, Status, WorkerDied
 from ..interrupts import is_of_signal, raise_if_of_signal
 from ..wire.errors import with_cause
-from ..wire.pickling import BROKEN, IN_FILE, VALUE, Overwritten, read_reply
 from ..wire.plain import runs_nothing
+from ..wire.replies import BROKEN, IN_FILE, VALUE, Overwritten, read_reply
 from . import notes
 from .counting import note_end
 from .failures import overwritten, unreadable

@@ -13,7 +13,6 @@ from ..wire.functions import known_function
 from ..wire.pickling import (
     CALL_BUFFERS_MAX,
     CHUNK,
-    PLAIN,
     REQUEST,
     dump_arguments,
     dump_plain_arguments,
@@ -88,8 +87,8 @@ class Work:
         else:
             plain = dump_plain_arguments(args) if beside is None else None
             if plain is not None:
-                flags |= PLAIN
-                data, buffers = plain
+                more, data, buffers = plain
+                flags |= more
             else:
                 beside = beside or Beside()
                 data, buffers = dump_arguments(args, self.held, beside, known.needed())

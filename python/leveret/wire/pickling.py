@@ -14,7 +14,6 @@ import pickle
 import struct
 import types
 import weakref
-import zlib
 from typing import TYPE_CHECKING, Any, Callable, ClassVar
 
 import cloudpickle
@@ -26,6 +25,7 @@ from . import (
     blame,
     by_value,
     classes,
+    described,
     foreign,
     originals,
     sharing,
@@ -34,15 +34,16 @@ from . import (
     tensors,
 )
 from .arrays import lent as lent
+from .described import ATOMS as ATOMS
+from .described import BUFFER_BYTES_MIN, DESCRIBED
+from .replies import VALUE
 from .stored import Held, digest_of, known_digest
 
 if TYPE_CHECKING:
     from .beside import Beside
 
-ATOMS = frozenset({int, float, bool, complex, str, bytes, type(None)})  # pickle needs no help
 CALL_BUFFERS_MAX = 15  # of a task's 18 arguments three are setup, request and reply
 RESULT_BUFFERS_MAX = 4096
-BUFFER_BYTES_MIN = 4096  # smaller buffers are pickled: copying them costs less than a view
 PLAIN_ITEMS_MAX = 64  # to look through larger containers costs more than is gained
 
 # A request: flags, bytes of the function, bytes of the search path, bytes of the call's name, its
@@ -51,23 +52,13 @@ PLAIN_ITEMS_MAX = 64  # to look through larger containers costs more than is gai
 # one, the classes that go beside the call (beside.py), and the rest, which is one of
 #   (args, kwargs)            of a function that workers keep
 #   (function, args, kwargs)  of another
+#   args                      with DESCRIBED: see described.py
 #   [args ...]                with CHUNK: for each call of the function, when these are atoms
 #   a chunk's parts           with CHUNK and APART: see chunks.py
 REQUEST = struct.Struct("<IIIIQQQI")
 CHUNK, APART = 1, 2
 SEEDED = 4  # random numbers are seeded for this call
 PLAIN = 8  # in the rest there is nothing of the host's own making
-
-# A reply: its check, kind, number of buffers, bytes of the pickle, nanoseconds, bytes in all. Then
-# the buffers' sizes, the pickle, and the buffers, each at a multiple of 64. The check is over all
-# between it and the buffers: any call of a worker may write anywhere, and the host must not believe
-# what comes of it.
-REPLY = struct.Struct("<IIIqqq")
-VALUE, ERROR, BROKEN, IN_FILE = range(4)
-NOTED = 16  # added to the kind: the last buffer holds notes (wire.notes)
-FILE = struct.Struct("<qqq")  # process, file number, inode: where a reply is that found no room
-SIZES = struct.Struct("<q")
-CHECK = struct.Struct("<I")
 
 # Functions of the extension module, which pickle does not know as functions, go by their names.
 copyreg.pickle(type(_core.version), lambda function: function.__name__)
@@ -412,22 +403,39 @@ def dump_result(value: Any) -> tuple[bytes, list[memoryview]]:
         raise
 
 
+def dump_reply(value: Any) -> tuple[int, bytes, list[memoryview]]:
+    """(kind, pickle, buffers) of what a call has returned."""
+    kind = type(value)
+    if kind not in ATOMS:
+        if not arrays.reducers:
+            arrays.watch_for_numpy()
+        is_one = kind in arrays.reducers
+        if is_one or (kind is tuple and len(value) <= PLAIN_ITEMS_MAX):
+            told = described.dump((value,) if is_one else value, is_one)
+            if told is not None:
+                return VALUE | DESCRIBED, *told
+    return VALUE, *dump_result(value)
+
+
 def say_of_call(error: BaseException, name: str, args: Any, kwargs: Any) -> None:
     """Has an error of pickle's own name the call, and the argument where its text does not tell."""
     blame.say_which(error, _Pickler(io.BytesIO(), {}), {**dict(enumerate(args, 1)), **kwargs})
     blame.say_of_what(error, name)
 
 
-def dump_plain_arguments(args: Any) -> tuple[bytes, list[memoryview]] | None:
-    """(pickle, buffers) for (args, kwargs) of a call, if there is nothing but plain values."""
+def dump_plain_arguments(args: Any) -> tuple[int, bytes, list[memoryview]] | None:
+    """(flag, pickle, buffers) for (args, kwargs) of a call, if there are only plain values."""
     given, named = args
     if named:
         return None
     if ATOMS.issuperset(map(type, given)):
-        return pickle.dumps(args, 5), []
+        return PLAIN, pickle.dumps(args, 5), []
     if not arrays.reducers:
         arrays.watch_for_numpy()
-    return _dump_plain(args, CALL_BUFFERS_MAX) if all(map(_is_plain, given)) else None
+    told = described.dump(given)
+    if told is not None and len(told[1]) <= CALL_BUFFERS_MAX:
+        return DESCRIBED, *told
+    return (PLAIN, *_dump_plain(args, CALL_BUFFERS_MAX)) if all(map(_is_plain, given)) else None
 
 
 def dump_arguments(
@@ -435,61 +443,3 @@ def dump_arguments(
 ) -> tuple[bytes, list[memoryview]]:
     """The same for any. needed: globals of its function."""
     return _dump_any(args, CALL_BUFFERS_MAX, _Pickler, held, beside, needed)
-
-
-class Overwritten(Exception):
-    """A reply is not as it was written."""
-
-
-def _check_of(place: memoryview, end: int) -> int:
-    return zlib.crc32(place[4:end]) or 1  # memory that nobody wrote is no reply
-
-
-def reply_size(pickle_bytes: int, buffers: list[memoryview]) -> int:
-    end = REPLY.size + SIZES.size * len(buffers) + pickle_bytes
-    for each in buffers:
-        end = (end + 63) // 64 * 64 + each.nbytes
-    return end
-
-
-def write_reply(
-    place: memoryview, kind: int, pickled: bytes, buffers: list[memoryview], ns: int, size: int
-) -> None:
-    REPLY.pack_into(place, 0, 0, kind, len(buffers), len(pickled), ns, size)
-    at = REPLY.size
-    for each in buffers:
-        SIZES.pack_into(place, at, each.nbytes)
-        at += SIZES.size
-    place[at : at + len(pickled)] = pickled
-    at += len(pickled)
-    CHECK.pack_into(place, 0, _check_of(place, at))
-    for each in buffers:
-        at = (at + 63) // 64 * 64
-        _core.copy_shared(place[at : at + each.nbytes], each)
-        at += each.nbytes
-
-
-def read_reply(place: memoryview) -> tuple[int, Any, int, int, memoryview | None]:
-    """(kind, value, nanoseconds, bytes, notes); arrays in the value use the memory of `place`."""
-    check, _, count, length, *_ = REPLY.unpack_from(place)
-    at = REPLY.size + SIZES.size * count
-    if length < 0 or at + length > len(place):
-        raise Overwritten
-    head = memoryview(bytes(place[: at + length]))  # nobody changes it while it is read
-    if check != _check_of(head, at + length):
-        raise Overwritten
-    _, kind, count, length, ns, size = REPLY.unpack_from(head)
-    pickled = head[at : at + length]
-    if kind == IN_FILE:
-        return kind, FILE.unpack_from(pickled), ns, size, None
-    if count == 0:
-        return kind, pickle.loads(pickled), ns, size, None
-    sizes = [SIZES.unpack_from(head, REPLY.size + SIZES.size * i)[0] for i in range(count)]
-    at += length
-    buffers = []
-    for each in sizes:
-        at = (at + 63) // 64 * 64
-        buffers.append(place[at : at + each])
-        at += each
-    noted = buffers.pop() if kind & NOTED else None
-    return kind & ~NOTED, pickle.loads(pickled, buffers=buffers), ns, size, noted

@@ -13,24 +13,12 @@ from typing import Any
 
 from .. import _core
 from ..said import said_error
-from ..wire import chunks, page, spaces, stored, tables
+from ..wire import chunks, described, page, spaces, stored, tables
+from ..wire.described import DESCRIBED
 from ..wire.errors import dump_error
 from ..wire.page import CALL
-from ..wire.pickling import (
-    APART,
-    BROKEN,
-    CHUNK,
-    ERROR,
-    IN_FILE,
-    NOTED,
-    PLAIN,
-    REQUEST,
-    SEEDED,
-    VALUE,
-    dump_result,
-    reply_size,
-    write_reply,
-)
+from ..wire.pickling import APART, CHUNK, PLAIN, REQUEST, SEEDED, dump_reply
+from ..wire.replies import BROKEN, ERROR, IN_FILE, NOTED, reply_size, write_reply
 from ..wire.setup import Setup, WorkerSetup
 from . import ending, memory, multiprocess, notes, own_page, seeding
 from .classes import classes
@@ -216,9 +204,14 @@ def _say_where(error: BaseException) -> None:
         BaseException.add_note(error, _UNREAD)  # its class may have another
 
 
-def _load(data: Any, buffers: Any, is_plain: bool = False) -> Any:
+def _load(data: Any, buffers: Any, flags: int = 0) -> Any:
+    """The arguments; where the function is with them, that in front."""
     try:
-        return pickle.loads(data, buffers=buffers) if is_plain else functions.load(data, buffers)[0]
+        if flags & DESCRIBED:
+            return described.load(data, buffers), {}
+        if flags & PLAIN:
+            return pickle.loads(data, buffers=buffers)
+        return functions.load(data, buffers)[0]
     except BaseException as error:
         _say_where(error)
         raise
@@ -268,7 +261,7 @@ def _call(head: tuple[int, ...], request: memoryview, buffers: list[memoryview])
     if flags & CHUNK:
         return _run_chunk(pickled, kinds, pickle.loads(data, buffers=buffers), bool(flags & APART))
     own = [stored.own(each) for each in buffers] if buffers else None
-    given = _load(data, own, bool(flags & PLAIN))
+    given = _load(data, own, flags)
     if length:
         return _call_kept(pickled, *given)
     function, args, kwargs = given
@@ -386,8 +379,7 @@ def _run(
             _set_up(*_meet(*place))
         value = _call(head, request, buffers)
         ending.end_if_forked()
-        pickled, views = dump_result(value)
-        kind = VALUE
+        kind, pickled, views = dump_reply(value)
     except BaseException as error:
         if isinstance(error, NameError):
             spaces.explain(error)

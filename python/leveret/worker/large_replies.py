@@ -9,7 +9,7 @@ import os
 from collections import deque
 
 from ..wire.files import close_file, memory_file
-from ..wire.pickling import FILE, write_reply
+from ..wire.replies import FILE, write_reply
 
 _KEPT_MAX = 32  # more than the replies that are on their way from one worker
 _SEND_SECONDS = 1.0  # the host takes files in with replies; a socket has room for some
