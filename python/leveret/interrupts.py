@@ -143,18 +143,32 @@ def raise_if_of_signal(work: Work, error: BaseException) -> None:
         raise error
 
 
-class Condition(threading.Condition):
-    """One whose lock no signal's handler leaves taken: `with` takes and gives it back in C."""
+def _of_lock(name: str) -> Any:
+    return property(operator.attrgetter(f"_lock.{name}"))
 
-    __enter__: Any = property(operator.attrgetter("_lock.__enter__"))
-    __exit__: Any = property(operator.attrgetter("_lock.__exit__"))
+
+class Condition(threading.Condition):
+    """One whose lock no signal's handler leaves taken: `with` takes and gives it back in C.
+
+    There is one for each call, and few are waited for: methods of the lock are looked up when they
+    are asked for, where the base keeps them all.
+    """
+
+    __enter__, __exit__ = _of_lock("__enter__"), _of_lock("__exit__")
+    acquire, release = _of_lock("acquire"), _of_lock("release")
+    _is_owned, _release_save = _of_lock("_is_owned"), _of_lock("_release_save")
+    _acquire_restore = _of_lock("_acquire_restore")
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._waiters: deque[Any] = deque()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Its caller has the lock afterwards, also where a handler comes before it is there."""
         try:
             return super().wait(timeout)
         except BaseException:
-            lock: Any = self._lock  # type: ignore[attr-defined]
+            lock: Any = self._lock
             if not lock._is_owned():
                 lock.acquire()
             raise

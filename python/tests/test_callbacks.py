@@ -10,6 +10,7 @@ import pytest
 from conftest import needs_processes, rest
 
 from leveret import ProcessExecutor
+from leveret.executor.future import Future
 
 pytestmark = needs_processes
 
@@ -179,3 +180,16 @@ def test_cancelled_and_late_callbacks_run_here(pool: ProcessExecutor) -> None:
     futures[0].add_done_callback(lambda _: here.append(threading.get_ident() == me))
     assert here == [True, True]
     assert isinstance(futures[0], cf.Future)
+
+
+def test_a_future_begins_as_those_of_the_library() -> None:
+    ours, theirs = vars(Future()), vars(cf.Future())
+    assert ours.keys() == theirs.keys()
+    condition, other = ours.pop("_condition"), theirs.pop("_condition")
+    assert ours == theirs
+    for name in vars(other):  # what the library may ask a condition for
+        assert type(getattr(condition, name)) is type(getattr(other, name)), name
+    assert not condition._is_owned()
+    with condition:
+        assert condition._is_owned()
+        condition.notify_all()

@@ -50,8 +50,10 @@ class Future(futures.Future[Result]):
     _asked: CallOptions = DEFAULTS
 
     def __init__(self) -> None:
-        super().__init__()
-        self._condition.__class__ = Condition
+        # As the base has it, whose condition takes as long to make as all the rest of a future.
+        self._condition = Condition()
+        self._state, self._result, self._exception = "PENDING", None, None
+        self._waiters, self._done_callbacks = [], []
 
     def cancel(self) -> bool:
         """Cancels a call that has not begun; under cancel="kill" also one that runs.
