@@ -9,7 +9,7 @@ from .. import _core
 from ..said import name_of, shown
 from ..wire import chunks
 from ..wire.beside import Beside
-from ..wire.functions import known_function
+from ..wire.functions import Known, known_function
 from ..wire.pickling import (
     CALL_BUFFERS_MAX,
     CHUNK,
@@ -62,20 +62,41 @@ class Work:
         carried: the function of a chunk's map.
         """
         self.future = future
-        self.asked = future._asked
+        self.asked = asked = future._asked
         self.function = function
         self.args = args
+        self.held: list[Stored] = []
+        self.buffers: list[Any]
         known = known_function(function)
-        beside = None if known is not None and known.is_bare else Beside()
-        if known is not None and beside is not None and not known.put_beside(beside):
-            known, beside = None, Beside()
-        pickled = b"" if known is None else known.pickled
+        kinds, plain = b"", None
+        # First the usual case: nothing goes with the function, nor with what it is given.
+        if known is not None and known.is_bare and not flags & CHUNK:
+            pickled, plain = known.pickled, dump_plain_arguments(args)
+        if plain is not None:
+            more, data, self.buffers = plain
+            flags |= more
+            if self.buffers:
+                self.buffers = refer(self.buffers, self.held)
+        else:
+            flags, pickled, kinds, data = self._dump(known, flags, carried)
         # Under this, how long calls of the function take and how large results are is known.
         self.key = pickled or key_of(function)
-        self.held: list[Stored] = []
+        name = b"" if asked is DEFAULTS else asked.sent_name()
+        head = REQUEST.pack(
+            flags, len(pickled), len(path), len(name), id(self), ns_max, seed, len(kinds)
+        )
+        self.request = head + pickled + path + name + kinds + data
+
+    def _dump(
+        self, known: Known | None, flags: int, carried: chunks.Carried | None
+    ) -> tuple[int, bytes, bytes, bytes]:
+        """(flags, function, classes, rest) of a request, as pickling.py describes them."""
+        function, args = self.function, self.args
+        beside = Beside()
+        if known is not None and not known.is_bare and not known.put_beside(beside):
+            known, beside = None, Beside()
         if flags & CHUNK:
             self.count = len(args)
-            beside = beside or Beside()
             given = chunks.Carried(function) if carried is None else carried
             more, data, self.buffers = chunks.dump_chunk(given, known, beside, args, self.held)
             flags |= more
@@ -85,19 +106,9 @@ class Work:
             )
             self.buffers = refer(buffers, self.held)
         else:
-            plain = dump_plain_arguments(args) if beside is None else None
-            if plain is not None:
-                more, data, buffers = plain
-                flags |= more
-            else:
-                beside = beside or Beside()
-                data, buffers = dump_arguments(args, self.held, beside, known.needed())
+            data, buffers = dump_arguments(args, self.held, beside, known.needed())
             self.buffers = refer(buffers, self.held)
-        name = b"" if self.asked is DEFAULTS else self.asked.sent_name()
-        kinds = b"" if beside is None else beside.sent()
-        sizes = (len(pickled), len(path), len(name))
-        head = REQUEST.pack(flags, *sizes, id(self), ns_max, seed, len(kinds))
-        self.request = head + pickled + path + name + kinds + data
+        return flags, b"" if known is None else known.pickled, beside.sent(), data
 
     def size(self) -> int:
         return len(self.request) + sum(map(len, self.buffers))
