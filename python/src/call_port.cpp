@@ -5,8 +5,6 @@
 #include <nanobind/stl/string.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <optional>
 #include <utility>
 
 #include "bindings.hpp"
@@ -27,17 +25,6 @@ thread_local int is_in_submit = 0;
 thread_local bool is_draining = false;
 // Whether this thread is one of Python's, in wait(): it has given up the GIL.
 thread_local bool is_in_wait = false;
-// On a courier: its port was destroyed by what it delivered.
-thread_local bool is_port_gone = false;
-
-// How long the courier leaves finished calls to threads that have just used the port, and how often
-// it looks. (bench python-function.)
-constexpr std::int64_t left_ns = 500'000;
-constexpr auto look_time = std::chrono::microseconds(200);
-
-std::int64_t clock_ns() noexcept {
-  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-}
 
 // Above that, copying the arguments is long enough for other threads to run meanwhile.
 constexpr std::size_t gil_kept_bytes_max = 256 << 10;
@@ -102,112 +89,9 @@ call_port::call_port(nb::object runtime, nb::object deliver, nb::object call_bac
   if (told != nullptr) told->tell(this);  // nothing fails any more
 }
 
-call_port::~call_port() {
-  if (courier_ != nullptr) courier_->is_over = true;
-  if (!deaths_.is_none() && owner_ == getpid()) nb::cast<obituaries&>(deaths_).tell(nullptr);
-  close();
-  if (courier_ == nullptr || !courier_->thread.joinable()) return;
-  courier_->thread.detach();
-  is_port_gone = true;
-}
-
-void call_port::close() {
-  end_courier();
-  // They hold what holds this port. Everything was delivered.
-  deliver_.reset();
-  call_back_.reset();
-}
-
-void call_port::end_courier() {
-  if (owner_ != getpid()) return forget_courier();
-  if (!courier_->thread.joinable() || is_own_thread()) return;  // that one ends with the port
-  const gil_released released;
-  {
-    const std::lock_guard lock(courier_->mutex);
-    courier_->is_closing = true;
-  }
-  courier_->called.notify_one();
-  courier_->thread.join();
-}
-
-// A fork has no such thread. Its handle may be one of another thread by now, the mutex may be
-// taken, and the end of a condition variable would wait for its waiters: all is left as it is.
-void call_port::forget_courier() noexcept {
-  static_cast<void>(courier_.release());
-}
-
-void call_port::call_courier(bool is_hurried) noexcept {
-  if (courier_ == nullptr) return;
-  {
-    const std::lock_guard lock(courier_->mutex);
-    courier_->is_called = true;
-    courier_->is_hurried |= is_hurried;
-  }
-  courier_->called.notify_one();
-}
-
-void call_port::try_later() noexcept {
-  if (courier_ == nullptr) return;
-  {
-    const std::lock_guard lock(courier_->mutex);
-    courier_->is_short = true;
-  }
-  call_courier(true);
-}
-
-void call_port::note_use() noexcept {
-  used_ns_.store(clock_ns(), std::memory_order_relaxed);
-}
-
-void call_port::leave(bool is_urgent) noexcept {
-  has_left_.store(true, std::memory_order_relaxed);
-  call_courier(is_urgent);
-}
-
-bool call_port::is_looked_after() const noexcept {
-  return clock_ns() - used_ns_.load(std::memory_order_relaxed) < left_ns;
-}
-
-void call_port::run_courier() {
-  courier& me = *courier_;
-  const pid_t owner = owner_;
-  std::unique_lock lock(me.mutex);
-  while (true) {
-    me.called.wait(lock, [&me] { return me.is_called || me.is_closing; });
-    if (!me.is_called) return;
-    me.is_called = false;
-    if (std::exchange(me.is_short, false)) me.called.wait_for(lock, look_time);
-    const auto may_not_wait = [&me] { return me.is_hurried || me.is_closing; };
-    while (!may_not_wait() && (has_finished() || has_left_) && is_looked_after())
-      me.called.wait_for(lock, look_time, may_not_wait);
-    const bool is_hurried = std::exchange(me.is_hurried, false);
-    lock.unlock();
-    const bool has_left = has_left_.exchange(false, std::memory_order_relaxed);
-    if (is_hurried || has_left || has_finished() || has_deaths()) serve();
-    if (getpid() != owner) _exit(0);  // a callback has forked: its child has come back from it
-    if (is_port_gone) return;
-    lock.lock();
-  }
-}
-
-void call_port::serve() {
-  const PyGILState_STATE state = PyGILState_Ensure();
-  if (!courier_->is_over) {  // else the port is being destroyed, and waits for this thread
-    const nb::object self = nb::find(this);
-    const nb::object call_back = call_back_;
-    deliver_failed();
-    drain(true);
-    try {
-      if (call_back.is_valid()) call_back();
-    } catch (nb::python_error& e) {
-      e.discard_as_unraisable(call_back);
-    }
-  }
-  PyGILState_Release(state);
-}
-
 nb::object call_port::submit(nb::handle self, nb::object cookie, nb::object request,
                              nb::list buffers, nb::object block, const limits& own) {
+  drop_spent();
   lev::runtime& r = runtime_in(runtime_).runtime();
   auto* c = new port_call;
   nb::object owner = nb::cast(c, nb::rv_policy::take_ownership);
@@ -263,9 +147,26 @@ bool call_port::push(port_call* c) noexcept {
   port_call* next = finished_.load(std::memory_order_relaxed);
   do c->next = next;
   // Pairs with the acquire in drain(): publishes c->next. Afterwards the call may be gone.
-  while (!finished_.compare_exchange_weak(next, c, std::memory_order_release,
+  // Sequentially consistent: the look at awaited_ comes after it.
+  while (!finished_.compare_exchange_weak(next, c, std::memory_order_seq_cst,
                                           std::memory_order_relaxed));
   return next == nullptr;
+}
+
+void call_port::begin_wait(port_call& c) noexcept {
+  c.is_waited_for = is_in_wait = true;
+  const port_call* none = nullptr;
+  awaited_.compare_exchange_strong(none, &c, std::memory_order_relaxed);
+}
+
+// What ended within the wait was left to this thread.
+void call_port::end_wait(port_call& c) noexcept {
+  c.is_waited_for = is_in_wait = false;
+  if (awaited_.load(std::memory_order_relaxed) != &c) return;
+  // Pairs with on_complete(): either that sees that nobody waits, or this sees what it has pushed.
+  awaited_.store(nullptr, std::memory_order_seq_cst);
+  // Pairs with push(), as above.
+  if (finished_.load(std::memory_order_seq_cst) != nullptr) call_courier();
 }
 
 void call_port::on_complete(void* context) noexcept {
@@ -274,20 +175,42 @@ void call_port::on_complete(void* context) noexcept {
   lev::ticket t(runtime_in(port.runtime_).state(), c->id);
   lev::outcome how = t.wait_outcome(0);
   t.forget();
-  // Stale: a wait() was quicker, and delivers it.
-  if (how.code != status::stale_ticket) {
-    c->how = std::move(how);
-    // Pairs with the acquire in add_to(): publishes `how`.
-    c->has_outcome.store(true, std::memory_order_release);
-  }
+  // A wait() was quicker, and delivers it.
+  if (how.code == status::stale_ticket) return port.note_spent(c);
+  c->how = std::move(how);
+  // Pairs with the acquire in add_to(): publishes `how`.
+  c->has_outcome.store(true, std::memory_order_release);
   const bool is_urgent = c->is_urgent.load(std::memory_order_relaxed);
   // Whoever finds the list empty sees to it that it is delivered.
   const bool is_first = port.push(c);
   if (is_in_submit != 0 || !(is_first || is_urgent)) return;
-  if (!is_in_wait) return port.call_courier(is_urgent);
+  if (!is_in_wait) {
+    // Pairs with end_wait(). Only compared: the call may be gone.
+    if (!is_urgent && port.awaited_.load(std::memory_order_seq_cst) == c) return;
+    return port.call_courier(is_urgent);
+  }
   const PyGILState_STATE state = PyGILState_Ensure();
   port.drain(true);
   PyGILState_Release(state);
+}
+
+// Nobody is woken for it: the next thread that uses the port drops it.
+void call_port::note_spent(port_call* c) noexcept {
+  port_call* next = spent_.load(std::memory_order_relaxed);
+  do c->next = next;
+  // Pairs with the acquire in drop_spent(): publishes c->next.
+  while (
+      !spent_.compare_exchange_weak(next, c, std::memory_order_release, std::memory_order_relaxed));
+}
+
+void call_port::drop_spent() noexcept {
+  if (spent_.load(std::memory_order_relaxed) == nullptr) return;
+  // Pairs with the release in note_spent().
+  drop(spent_.exchange(nullptr, std::memory_order_acquire));
+}
+
+void call_port::drop(port_call* list) noexcept {
+  while (list != nullptr) nb::find(std::exchange(list, list->next)).dec_ref();
 }
 
 // nb::list() raises nothing where there is no memory.
@@ -394,11 +317,7 @@ void call_port::drain(bool may_run_code) {
     }
     for (port_call* c = oldest; c != nullptr; c = c->next) add_to(batch, *c);
     deliver(batch, may_run_code);
-    for (port_call* c = oldest; c != nullptr;) {
-      port_call* next = c->next;
-      nb::find(c).dec_ref();
-      c = next;
-    }
+    drop(oldest);
   }
   if (!has_deaths()) return;
   const nb::list none = list_if_room();
@@ -422,11 +341,12 @@ bool call_port::wait(port_call& c, nb::object timeout) {
   nb::list batch;
   if (!batch.is_valid()) throw nb::python_error();
   struct waiting {
-    explicit waiting(port_call& of) : call(of) { call.is_waited_for = is_in_wait = true; }
-    ~waiting() { call.is_waited_for = is_in_wait = false; }
+    waiting(call_port& at, port_call& of) noexcept : port(at), call(of) { port.begin_wait(call); }
+    ~waiting() { port.end_wait(call); }
+    call_port& port;
     port_call& call;
   };
-  const waiting w(c);
+  const waiting w(*this, c);
   const deadline end(timeout);
   lev::runtime& r = runtime_in(runtime_).runtime();
   lev::outcome how = wait_in_slices(end, [&](std::int64_t ns) {

@@ -5,6 +5,7 @@
 //   - a thread that waits for a call, when one ends on it: it has given up the GIL, and takes it
 //     back
 //   - the caller of submit(), which must drain() the list afterwards
+//   - the waiter of one that ends on another thread: it is woken for that
 //   - else the courier, a thread of the port's own. While other threads submit and wait it leaves
 //     the list to them for a while: two threads that fight for the GIL take turns of milliseconds.
 //     It takes an urgent call at once: one for which a thread waits that is not in here.
@@ -129,6 +130,11 @@ class call_port {
   void end_courier();
   void forget_courier() noexcept;
   bool push(port_call* c) noexcept;
+  void note_spent(port_call* c) noexcept;
+  void drop_spent() noexcept;
+  static void drop(port_call* list) noexcept;
+  void begin_wait(port_call& c) noexcept;
+  void end_wait(port_call& c) noexcept;
   bool has_deaths() const noexcept;
   void run_courier();
   void serve();
@@ -151,6 +157,12 @@ class call_port {
   // Calls whose callback has run. Written by completing threads, which push with release; emptied
   // with the GIL, with acquire.
   std::atomic<port_call*> finished_{nullptr};
+  // Calls whose callback has come when their outcome was taken: all that is left of them. Written
+  // and emptied as finished_.
+  std::atomic<port_call*> spent_{nullptr};
+  // The call that a thread waits for, which drains when its wait is over; of several the first one.
+  // Written with the GIL, compared by whoever completes a call; publishes nothing.
+  std::atomic<const port_call*> awaited_{nullptr};
   // Whether call_back has work that may wait until the port is left alone. Written with the GIL,
   // taken by the courier; publishes nothing.
   std::atomic<bool> has_left_{false};

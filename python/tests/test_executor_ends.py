@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import math
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -451,3 +454,29 @@ def test_a_part_may_be_taken_back_while_its_call_is_made(chunksize: int) -> None
         results = executor.map(id, [Cancelling(executor)] * 4, chunksize=chunksize)
         with pytest.raises(futures.CancelledError):
             next(results)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_what_ends_when_its_wait_is_given_up_is_delivered(threads: int) -> None:
+    """By the executor's own thread, which leaves a call to its waiter while that is there."""
+    seed = random.randrange(1 << 32)
+    lost = []
+
+    def give_up_waits(number: int) -> None:
+        rng = random.Random(seed + number)
+        for i in range(300):
+            future = pool.submit(math.factorial, rng.randrange(4000))
+            with contextlib.suppress(futures.TimeoutError):
+                future.result(timeout=rng.random() * 4e-4)
+            # Nobody comes by any more: this wait knows nothing of executors.
+            if not futures.wait([future], timeout=SECONDS_MAX).done:
+                lost.append(f"seed {seed}, thread {number}, call {i}")
+                return
+
+    with ProcessExecutor(1) as pool:
+        all_of = [threading.Thread(target=give_up_waits, args=(i,)) for i in range(threads)]
+        for each in all_of:
+            each.start()
+        for each in all_of:
+            each.join()
+    assert not lost
