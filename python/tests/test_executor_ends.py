@@ -460,7 +460,7 @@ def test_a_part_may_be_taken_back_while_its_call_is_made(chunksize: int) -> None
 def test_what_ends_when_its_wait_is_given_up_is_delivered(threads: int) -> None:
     """By the executor's own thread, which leaves a call to its waiter while that is there."""
     seed = random.randrange(1 << 32)
-    lost = []
+    lost: list[str] = []
 
     def give_up_waits(number: int) -> None:
         rng = random.Random(seed + number)
