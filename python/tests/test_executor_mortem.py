@@ -9,6 +9,7 @@ import gc
 import os
 import select
 import signal
+import subprocess
 import sys
 import threading
 import traceback
@@ -60,6 +61,23 @@ def test_a_crash_has_the_traceback_of_its_process(initializer: Any) -> None:
     assert "C stack" in error.traceback and "libffi" in error.traceback
     shown = "".join(traceback.format_exception(type(error), error, None))
     assert shown.count("in read_at") == 1  # of three attempts
+
+
+_NO_FILE = """
+import ctypes, leveret
+def solve(mesh):
+    return ctypes.string_at(0)
+with leveret.ProcessExecutor(1, max_attempts=1, preload=()) as executor:
+    print(executor.submit(solve, "m").exception().traceback)
+"""
+
+
+def test_a_function_of_no_file_is_in_the_traceback() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", _NO_FILE], capture_output=True, text=True, timeout=120, check=False
+    )
+    frames = [line.split(" in ")[-1] for line in ran.stdout.splitlines() if line[:7] == "  File "]
+    assert frames == ["string_at", "solve"], ran
 
 
 def test_a_crash_without_retry() -> None:

@@ -24,7 +24,12 @@ _SEALS = 1 | 2 | 4  # F_SEAL_SEAL, SHRINK, GROW: what a worker writes there ends
 _F_ADD_SEALS = 1033
 
 # Of the text that faulthandler wrote. Compiled where a worker has died, which few programs see.
-_OWN_FRAMES = r'(?m)^  File "(?:[^"]*/leveret/worker/\w+\.py|<string>)", line \d+ in .*\n'
+# The worker's own program is of no file; nor is a function of the call's that came from `python -c`
+# or exec().
+_OWN_FRAMES = (
+    r'(?m)^  File "[^"]*/leveret/worker/\w+\.py", line \d+ in .*\n'
+    r'(?:(?<=in main\n)  File "<string>", line \d+ in <module>\n)?'
+)
 # Below the call itself; its first line may be one of the extension module, where it crashed there.
 _OWN_C_FRAMES = (
     r"(?m)^((?:Current thread's )?C stack[^\n]*\n)"
