@@ -2,7 +2,8 @@
 add_library(leveret_flags INTERFACE)
 target_compile_features(leveret_flags INTERFACE cxx_std_20)
 target_compile_options(leveret_flags INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wnon-virtual-dtor -Wno-interference-size>
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wnon-virtual-dtor>
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-interference-size>
   # In tests not of a name in another file that is compiled together with this one (CMAKE_UNITY_BUILD).
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<OR:$<STREQUAL:$<TARGET_PROPERTY:NAME>,leveret>,$<NOT:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>>>:-Wshadow>
   $<$<BOOL:${LEVERET_WERROR}>:-Werror>)
