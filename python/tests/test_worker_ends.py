@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from conftest import needs_processes
 
+import leveret
 from leveret import ProcessExecutor
 
 pytestmark = needs_processes
@@ -189,3 +190,18 @@ def test_a_process_that_leaks_have_filled_is_replaced(chunksize: int) -> None:
         pids = {each for each in found if type(each) is int}
         assert all(type(each) is MemoryError for each in failed)
         assert len(found) == 40 and len(pids) > 2 and len(failed) <= len(pids)
+
+
+@pytest.mark.parametrize("memory", [0, 1 << 30])
+def test_processes_that_die_as_they_start_say_how_they_ended(
+    memory: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A module that ends every process that is forked after it was imported."""
+    text = "import os\nos.register_at_fork(after_in_child=lambda: os._exit(3))\n"
+    (tmp_path / "ends_children.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with ProcessExecutor(1, worker_memory=memory, preload=["ends_children"]) as executor:
+        error = executor.submit(abs, -1).exception(60)
+    assert isinstance(error, leveret.PoolDown)
+    text = "die as soon as they start (it called exit(3)); see what they print"
+    assert str(error).endswith(text + ("; is worker_memory too small?" if memory else ""))

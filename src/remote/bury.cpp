@@ -240,16 +240,22 @@ std::uint32_t empty_line(remote_crew& r, const remote_death& d, bool is_timed) n
 // `why`: why the workers' parent cannot be replaced; empty if the workers are at fault.
 void go_down(remote_crew& r, const remote_death& d, const char* why) noexcept {
   if (r.is_down.load(memory_order_relaxed) != 0) return;
-  const char* what = "worker processes die as soon as they start; see what they print";
-  const char* step = "";
+  char loop[128];
+  std::snprintf(loop, sizeof loop, "worker processes die as soon as they start (%s)", d.text);
+  const char* what = loop;
+  const char* step = "; see what they print";
   if (why[0] != 0) {
     what = "the workers' parent process cannot be replaced: ";
+    step = "";
   } else if (d.is_late) {
     what = "worker processes hang as they start (in a fork handler?)";
+    step = "";
   } else if (d.start_code != 0) {
     what = "worker processes cannot be started: ";
     why = std::strerror(d.start_code);
     step = next_step(d.start_code);
+  } else if (r.settings().worker_bytes_max != 0) {
+    step = "; see what they print; is config.processes.worker_bytes_max too small?";
   }
   std::snprintf(r.why_down, sizeof r.why_down, "%s%s%s", what, why, step);
   // Pairs with can_do(): publishes the text.

@@ -17,7 +17,8 @@ namespace {
 
 // Why a ready task will not run after all; ok when it will.
 status refused(remote_crew& r, const job& j) noexcept {
-  if (r.is_down.load(memory_order_relaxed) != 0) return status::pool_down;
+  // Pairs with go_down(): the task gets its text.
+  if (r.is_down.load(memory_order_acquire) != 0) return status::pool_down;
   if (is_cancelled(r.e, j)) return status::cancelled;
   // Such a task had to be split to find the element that kills its worker, and no tickets were free
   // for the pieces.
@@ -121,6 +122,7 @@ prepared prepare(remote_crew& r, std::uint32_t worker, std::uint32_t n,
   // The report of a death is for a task that is given up (bury.cpp).
   if (j.result == status::cancelled || j.result == status::pool_down)
     r.e.task_slots.extra(task).exception = nullptr;
+  if (j.result == status::pool_down) keep_text(r, j, r.why_down);
   return prepared::ended;
 }
 

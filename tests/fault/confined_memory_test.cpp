@@ -43,6 +43,16 @@ class confined_memory : public testing::Test {
   }
 };
 
+TEST_F(confined_memory, a_limit_that_leaves_no_memory_to_begin_is_not_taken_for_threads) {
+  config c = settings();
+  c.processes.worker_bytes_max = 1;
+  try {
+    runtime r(c);
+  } catch (const error& e) {
+    EXPECT_EQ(std::string(e.what()).find("one thread"), std::string::npos) << e.what();
+  }
+}
+
 // --- Its own -----------------------------------------------------------------------------------
 
 // Returns what mmap() answers, 0 or errno; if it is 0, each page is written to, or read where the

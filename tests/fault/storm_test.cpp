@@ -6,8 +6,10 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <string>
 #include <vector>
 
+#include "fault/hostile.hpp"
 #include "runtime/runtime_state.hpp"
 #include "support/environment.hpp"
 #include "support/leaks.hpp"
@@ -85,12 +87,32 @@ TEST_F(storm_test, a_pool_whose_workers_do_nothing_but_die_goes_down) {
   runtime r(c);
   std::uint64_t x = 0;
   ticket t = r.submit(add_number, std::uint64_t{1}, view(&x, 1));
-  EXPECT_EQ(t.wait_outcome(30'000'000'000).code, status::pool_down);
+  const outcome end = t.wait_outcome(30'000'000'000);
+  EXPECT_EQ(end.code, status::pool_down);
+  EXPECT_NE(text_of(end).find("as soon as they start (signal 9 (SIGKILL))"), std::string::npos)
+      << text_of(end);
   refusal why;
   EXPECT_FALSE(r.try_submit(pack(add_number, std::uint64_t{1}, view(&x, 1)), nullptr, &why));
   EXPECT_EQ(why.code, status::pool_down);
   EXPECT_EQ(x, 0u);
   EXPECT_EQ(r.close(10'000'000'000), status::ok);
+}
+
+// They may die because they have no memory to begin with.
+TEST_F(storm_test, a_pool_that_goes_down_names_its_limit_of_memory) {
+  config c = settings();
+  c.processes.chaos = 1;
+  c.processes.restarts_max = 8;
+  c.processes.worker_bytes_max = std::uint64_t{1} << 40;
+  runtime r(c);
+  std::uint64_t x = 0;
+  ticket t = r.submit(add_number, std::uint64_t{1}, view(&x, 1));
+  const std::string end = text_of(t.wait_outcome(30'000'000'000));
+  refusal why;
+  EXPECT_FALSE(r.try_submit(pack(add_number, std::uint64_t{1}, view(&x, 1)), nullptr, &why));
+  for (const std::string& text : {end, std::string(why.message)})
+    EXPECT_NE(text.find("worker_bytes_max too small?"), std::string::npos) << text;
+  EXPECT_NE(std::string(why.message).find("open a new runtime"), std::string::npos) << why.message;
 }
 
 }  // namespace

@@ -33,6 +33,11 @@ def closed_by_fork() -> Closed:
     return Closed(text, Status.CLOSED)
 
 
+def why_down(text: str) -> str:
+    """Why workers cannot be kept alive, of what the runtime says; it may have had no memory."""
+    return text.partition("; open a new runtime")[0] or "worker processes die as they start"
+
+
 def failure_of(
     work: Work, max_attempts: int, status: Status, task_code: int, text: str
 ) -> LeveretError:

@@ -36,6 +36,7 @@ from .failures import (
     RemoteTraceback,
     closed_by_fork,
     failure_of,
+    why_down,
 )
 from .future import Future
 from .mapping import Mapping, Part
@@ -346,7 +347,7 @@ class Pool:
     def failure(self, work: Work, status: Status, task_code: int, text: str) -> BaseException:
         """The exception for a call whose task failed."""
         if status == Status.POOL_DOWN:
-            return self.break_down("worker processes die as they start, or cannot start")
+            return self.break_down(why_down(text))
         # Marks of others, which are at it now, tell nothing of a call whose end was seen.
         in_setup = work.deaths[-1].in_initializer if work.deaths else self.setup.has_marks()
         if status in (Status.POISON, Status.WORKER_DIED) and in_setup:
@@ -395,7 +396,7 @@ class Pool:
 
     def translate(self, error: BaseException) -> BaseException:
         if isinstance(error, PoolDown):
-            return self.break_down("worker processes die as they start, or cannot start")
+            return self.break_down(why_down(str(error)))
         return error
 
     # The end.

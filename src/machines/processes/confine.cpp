@@ -168,6 +168,8 @@ void kept_output::put_back() noexcept {
 }
 
 const char* confine(const confinement& c) noexcept {
+  constexpr const char* no_proc = "confined workers need /proc, and memory to read it";
+  if (thread_count() == 0) return no_proc;
   if (!is_alone()) {
     errno = 0;
     return "confined workers must have one thread, and this program starts more in processes that "
@@ -175,7 +177,7 @@ const char* confine(const confinement& c) noexcept {
   }
   LEV_ASSERT(c.bell > STDERR_FILENO);  // it stays open, and printed output must not ring
   const int watcher = watch_holes(c.heap_begin, c.heap_bytes);
-  if (!limit_memory(c.memory_bytes_max)) return "confined workers need /proc";
+  if (!limit_memory(c.memory_bytes_max)) return no_proc;
   close_files(c.bell, watcher);
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return "confined workers need no_new_privs";
   if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return "confined workers: PR_SET_DUMPABLE";
