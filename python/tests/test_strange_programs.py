@@ -187,6 +187,30 @@ def test_a_large_result_for_which_no_file_can_be_opened_is_told_and_its_call_run
     assert "b'x'" in done.stdout and done.stdout.endswith("20000000\n") and not done.stderr
 
 
+def test_a_call_that_leaks_all_files_harms_no_large_results_and_arguments() -> None:
+    done = _run(
+        """
+        import os, resource, leveret, numpy as np
+        resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+        kept = []
+        def leak():
+            try:
+                while True:
+                    kept.append(os.open(os.devnull, os.O_RDONLY))
+            except OSError:
+                return bytes(4 << 20)
+        array = np.arange(5 << 20)  # of a size that goes by a file when it comes again
+        with leveret.ProcessExecutor(1) as executor:
+            assert len(executor.submit(leak).result()) == 4 << 20
+            for _ in range(3):
+                assert executor.submit(np.sum, array).result() == array.sum()
+                assert (executor.submit(np.flip, array).result() == array[::-1]).all()
+            print(executor.submit(open, os.devnull).exception().strerror)
+        """
+    )
+    assert (done.stdout, done.stderr) == ("Too many open files\n", ""), done
+
+
 def test_a_pid_namespace_that_has_the_proc_of_another_one() -> None:
     """As `unshare --pid` leaves it: the host's number in /proc is another process there."""
     done = _run(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import importlib
 import os
+import resource
 import sys
 import tempfile
 import threading
@@ -205,3 +206,34 @@ def test_processes_that_die_as_they_start_say_how_they_ended(
     assert isinstance(error, leveret.PoolDown)
     text = "die as soon as they start (it called exit(3)); see what they print"
     assert str(error).endswith(text + ("; is worker_memory too small?" if memory else ""))
+
+
+_kept: list[int] = []
+
+
+def _take_all_files(then: type[Exception] | None) -> str:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 100), hard))
+    try:
+        while True:
+            _kept.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        if then is not None:
+            raise then("the call's own") from None
+        return str(error.strerror)
+
+
+def test_a_call_that_leaks_files_keeps_its_memory_error() -> None:
+    with ProcessExecutor(1, worker_memory=1 << 30) as executor:
+        before = executor.submit(os.getpid).result(60)
+        error = executor.submit(_take_all_files, MemoryError).exception(60)
+        assert type(error) is MemoryError and str(error) == "the call's own"
+        assert executor.submit(os.getpid).result(60) != before
+
+
+def test_a_limit_of_memory_for_which_no_file_can_be_opened_is_told() -> None:
+    with ProcessExecutor(1, preload=()) as executor:
+        view = executor.options(memory=1 << 30)
+        why = view.submit(_take_all_files, None).result(60)
+        with pytest.raises(OSError, match=r"options\(memory=\) limits a call by /proc.*" + why):
+            view.submit(abs, -1).result(60)

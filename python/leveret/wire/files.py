@@ -8,15 +8,21 @@ for one of these, nor closed in its place.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import itertools
 import mmap
 import os
 import sys
+from typing import Callable, TypeVar
 
 _FIRST = 640  # as share/zone.cpp: of the 1,024 that are the usual limit
 _NUMBERS = 256
 _count = itertools.count()
+_SPARES = 2  # what a large result needs at once: a file, and the mapping's second number of it
+
+_Made = TypeVar("_Made")
+_spares: list[tuple[int, int]] = []  # number and inode, as a call may close them and open others
 
 
 def out_of_the_way(file: int) -> int:
@@ -44,6 +50,39 @@ def close_file(file: int) -> None:
     """Closes a file, if the program has not done so."""
     with contextlib.suppress(OSError):
         os.close(file)
+
+
+def keep_spares() -> None:
+    """Opens files that are given up for a moment where a call has left no others to be opened."""
+    with contextlib.suppress(OSError):
+        while len(_spares) < _SPARES:
+            file = memory_file("leveret-spare")
+            _spares.append((file, os.fstat(file).st_ino))
+
+
+def _give_up_spares() -> bool:
+    """Whether there was one."""
+    is_one = False
+    while _spares:
+        file, inode = _spares.pop()
+        with contextlib.suppress(OSError):
+            if os.fstat(file).st_ino == inode:
+                os.close(file)
+                is_one = True
+    return is_one
+
+
+def with_spares(make: Callable[[], _Made]) -> _Made:
+    """Calls what opens files, and again, on the spare ones, if there are no others."""
+    try:
+        return make()
+    except OSError as error:
+        if error.errno != errno.EMFILE or not _give_up_spares():
+            raise
+    try:
+        return make()
+    finally:
+        keep_spares()
 
 
 def shows_files() -> bool:

@@ -28,7 +28,7 @@ except ImportError:
     from hashlib import blake2b
 
 from .. import _core
-from .files import close_file, memory_file, shows_files
+from .files import close_file, memory_file, shows_files, with_spares
 
 STORED_BYTES_MIN = 1 << 16  # copying less costs little beside a call
 FILE_BYTES_MIN = 1 << 18  # a file costs as much as to copy some 200 KB, and has a number
@@ -311,11 +311,15 @@ def own(buffer: Any) -> Any:
 
 
 def map_reference(reference: Any) -> _core.FileMap:
-    pid, number, inode, size = REFERENCE.unpack(reference)
     try:
-        file = os.open(f"/proc/{pid}/fd/{number}", os.O_RDONLY | os.O_CLOEXEC)
+        return with_spares(lambda: _map_reference(reference))
     except OSError as error:
         raise RuntimeError(f"a large argument of the call cannot be opened: {error}") from None
+
+
+def _map_reference(reference: Any) -> _core.FileMap:
+    pid, number, inode, size = REFERENCE.unpack(reference)
+    file = os.open(f"/proc/{pid}/fd/{number}", os.O_RDONLY | os.O_CLOEXEC)
     try:
         if os.fstat(file).st_ino != inode:
             raise RuntimeError("a large argument of the call is no longer where the host had it")

@@ -8,7 +8,7 @@ import mmap
 import os
 from collections import deque
 
-from ..wire.files import close_file, memory_file
+from ..wire.files import close_file, memory_file, with_spares
 from ..wire.replies import FILE, write_reply
 
 _KEPT_MAX = 32  # more than the replies that are on their way from one worker
@@ -21,8 +21,18 @@ def make_file(
 ) -> bytes:
     """Writes a reply into a memory file, and says where it is.
 
-    address: the host's socket. What could not be sent is kept here for the host to open.
+    address: the host's socket. What could not be sent is kept here for the host to open. Raises
+    OSError, which says what for.
     """
+    try:
+        return with_spares(lambda: _make_file(address, kind, pickled, buffers, ns, size))
+    except OSError as error:
+        raise OSError(error.errno, f"no file for a large result: {error.strerror}") from None
+
+
+def _make_file(
+    address: bytes, kind: int, pickled: bytes, buffers: list[memoryview], ns: int, size: int
+) -> bytes:
     file = memory_file("leveret-reply")
     try:
         os.ftruncate(file, size)

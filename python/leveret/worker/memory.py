@@ -8,7 +8,10 @@ from typing import Any, Callable
 
 
 def _data_bytes() -> int:
-    """Private bytes that this process may write: what RLIMIT_DATA limits."""
+    """Private bytes that this process may write: what RLIMIT_DATA limits.
+
+    Raises OSError where the system does not say: no /proc, or no file can be opened.
+    """
     with open("/proc/self/status", encoding="ascii", errors="replace") as status:  # noqa: PTH123
         for line in status.read().splitlines():
             if line.startswith("VmData:"):
@@ -17,9 +20,23 @@ def _data_bytes() -> int:
 
 
 def is_nearly_full() -> bool:
-    """Whether this process has a limit, and three quarters of that are taken: by leaks, perhaps."""
+    """Whether this process has a limit, and three quarters of that are taken: by leaks, perhaps.
+
+    A process that cannot look counts as full: it may have leaked files, too.
+    """
     limit = resource.getrlimit(resource.RLIMIT_DATA)[0]
-    return limit != resource.RLIM_INFINITY and _data_bytes() > limit // 4 * 3
+    try:
+        return limit != resource.RLIM_INFINITY and _data_bytes() > limit // 4 * 3
+    except OSError:
+        return True
+
+
+def _bytes_now() -> int:
+    try:
+        return _data_bytes()
+    except OSError as error:
+        text = f"options(memory=) limits a call by /proc/self/status: {error.strerror}"
+        raise OSError(error.errno, text) from None
 
 
 class Limited(functools.partial):  # type: ignore[type-arg]
@@ -38,7 +55,7 @@ class Limited(functools.partial):  # type: ignore[type-arg]
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        limit = _data_bytes() + self.memory
+        limit = _bytes_now() + self.memory
         for other in (soft, hard):
             if other != resource.RLIM_INFINITY:
                 limit = min(limit, other)

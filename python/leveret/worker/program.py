@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import Callable
 
 from .. import _core
+from ..wire.files import keep_spares
 
 
 def _pass_over(number: int, frame: object) -> None:
@@ -43,6 +44,7 @@ def main(preload: Iterable[str] = (), runs_python: bool = False) -> None:
     gc.enable()  # see leveret/launch.py
     failures.extend(filter(None, map(_import, preload)))
     if runs_python:
+        keep_spares()
         ending.note_files()
         ending.forget()
     # A worker's collections pass over what is here before it is forked: where they look at objects,
