@@ -198,7 +198,7 @@ class machine {
   // be made (then none runs). A machine with remote workers runs one actor, the service, with i =
   // workers.
   virtual bool start(std::uint32_t workers, worker_entry entry, void* context) noexcept = 0;
-  // why_not() is a sentence about a start() that failed; may be empty.
+  // why_not() is a sentence about a start() that failed; may be empty, and then errno says more.
   virtual const char* why_not() const noexcept { return ""; }
   // why_status() is the code of that error.
   virtual status why_status() const noexcept { return status::out_of_memory; }

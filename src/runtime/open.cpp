@@ -4,10 +4,13 @@
 #include "base/numbers.hpp"
 #include "remote/remote_crew.hpp"
 #include "share/role.hpp"
+#include "share/shortage.hpp"
 
 #include <sys/resource.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <new>
 
 namespace lev::detail {
@@ -320,6 +323,23 @@ class announced {
   runtime_state* state_;
 };
 
+// `code` is the errno of the step that failed, 0 if it set none.
+[[noreturn]] void throw_not_started(const machine& m, int code) {
+  const char* why = m.why_not();
+  char message[240];
+  if (why[0] != 0) {
+    std::snprintf(message, sizeof message, "workers could not be started: %s", why);
+  } else if (code != 0 && !is_shortage(code)) {  // fewer would not help
+    std::snprintf(message, sizeof message, "the system refused to start a worker's thread: %s",
+                  std::strerror(code));
+    throw error(status::unavailable, -1, message);
+  } else {
+    std::snprintf(message, sizeof message,
+                  "the system refused to start that many workers; ask for fewer (config.workers)");
+  }
+  throw error(m.why_status(), -1, message);
+}
+
 }  // namespace
 
 runtime_state* open(const config& given) try {
@@ -333,18 +353,13 @@ runtime_state* open(const config& given) try {
   }
   std::unique_ptr<runtime_state> c = build(given);
   announced in_list(*c);
+  errno = 0;
   if (!c->crew->open() || !c->machine->start(c->workers, &run_worker, c.get())) {
+    const int code = errno;
     c->stopping.store(1, memory_order_relaxed);
     for (std::uint32_t i = c->first_actor; i < c->first_host; ++i) unpark(*c, i);
     c->machine->join();
-    char message[240];
-    const char* why = c->machine->why_not();
-    std::snprintf(message, sizeof message, "%s%s",
-                  why[0] != 0 ? "workers could not be started: "
-                              : "the system refused to start that many workers; ask for fewer "
-                                "(config.workers)",
-                  why);
-    throw error(c->machine->why_status(), -1, message);
+    throw_not_started(*c->machine, code);
   }
   c->is_started = true;
   if (!c->caps.many_hosts) here(*c);  // the thread that opens it is its host

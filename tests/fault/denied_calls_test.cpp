@@ -95,5 +95,27 @@ TEST_P(denied_call, is_told_and_leaves_nothing) {
   EXPECT_EQ(orphans_left({}), 0);
 }
 
+// No smaller number of workers would do.
+TEST(denied_threads, are_told_by_what_the_system_says) {
+  if (is_sanitized()) GTEST_SKIP() << "a sanitizer has threads of its own";
+  const pid_t host = fork();
+  if (host == 0) {
+    deny(SYS_clone);
+#if defined(SYS_clone3)
+    deny(SYS_clone3);
+#endif
+    try {
+      runtime r;
+    } catch (const error& e) {
+      const bool is_told = std::string(e.what()).find("thread: Oper") != std::string::npos;
+      _exit(e.code() == status::unavailable && is_told ? 0 : 2);
+    }
+    _exit(1);
+  }
+  int how = 0;
+  ASSERT_EQ(waitpid(host, &how, 0), host);
+  EXPECT_TRUE(WIFEXITED(how) && WEXITSTATUS(how) == 0) << std::hex << how;
+}
+
 }  // namespace
 }  // namespace lev::test

@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <cerrno>
 #include <cstring>
 #include <new>
 
@@ -182,8 +183,9 @@ bool process_machine::open(std::uint32_t workers) noexcept try {
 bool process_machine::start(std::uint32_t workers, worker_entry entry, void* context) noexcept {
   LEV_ASSERT(!is_started_ && workers <= workers_max);
   launch_ = {this, entry, context, workers};
-  is_started_ = !fault_at("host.start_service") &&
-                pthread_create(&service_, nullptr, &run_service, &launch_) == 0;
+  if (fault_at("host.start_service")) return false;
+  errno = pthread_create(&service_, nullptr, &run_service, &launch_);
+  is_started_ = errno == 0;
   return is_started_;
 }
 

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <cerrno>
 #include <new>
 #include <vector>
 
@@ -95,7 +96,8 @@ bool thread_machine::start(std::uint32_t workers, worker_entry entry, void* cont
     // The last cores first: the host program is likely to run on the first.
     const int core = pin_ ? core_at(available_cores() - 1 - i % available_cores()) : -1;
     launches_.push_back({pthread_t{}, entry, context, i, core});
-    if (pthread_create(&launches_.back().thread, nullptr, &run, &launches_.back()) != 0) {
+    errno = pthread_create(&launches_.back().thread, nullptr, &run, &launches_.back());
+    if (errno != 0) {
       launches_.pop_back();
       return false;
     }
