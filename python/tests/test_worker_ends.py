@@ -208,6 +208,16 @@ def test_processes_that_die_as_they_start_say_how_they_ended(
     assert str(error).endswith(text + ("; is worker_memory too small?" if memory else ""))
 
 
+def test_a_process_that_has_lost_its_modules_fails_one_call_at_most() -> None:
+    with ProcessExecutor(1) as executor:
+        before = executor.submit(os.getpid).result(60)
+        executor.submit(exec, "import sys; sys.modules.clear()").exception(60)
+        executor.submit(exec, "import csv, sys; sys.maxsize").exception(60)
+        executor.submit(Path, "a").exception(60)
+        assert executor.submit(os.getpid).result(60) != before
+        assert executor.submit(Path, "a").result(60) == Path("a")
+
+
 _kept: list[int] = []
 
 

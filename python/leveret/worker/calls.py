@@ -191,7 +191,12 @@ def _follow(path: bytes) -> None:
 
 
 def _say_where(error: BaseException) -> None:
-    """Has an error of reading a call say so: else it looks like one of the function's own."""
+    """Has an error of reading a call say so: else it looks like one of the function's own.
+
+    A process in which an earlier call has taken the modules away reads no more calls rightly.
+    """
+    if sys.modules.get("sys") is not sys:
+        _core.retire_worker()
     text = error.args[0] if len(error.args) == 1 else None
     if type(error) in _READING and isinstance(text, str):
         text = f"{_UNREAD}: {text}"
