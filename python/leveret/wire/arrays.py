@@ -100,8 +100,8 @@ _NOT_PLAIN, _NUMBERS_END = (17, 20), 24
 def is_plain(array: Any) -> bool:
     """Whether pickle itself writes an ndarray as it should be."""
     dtype = array.dtype
-    # Not by isbuiltin, which is 0 for a type that has come out of a pickle. (Before NumPy 2.3 a date
-    # that has come out of one has metadata: none.)
+    # Not by isbuiltin, which is 0 for a type that has come out of a pickle. Before NumPy 2.3 a date
+    # that has come out of one has metadata: none.
     if dtype.num >= _NUMBERS_END or dtype.num in _NOT_PLAIN or dtype.metadata:
         return False
     return not _core.is_array_shared(array)
