@@ -398,11 +398,16 @@ detail::runtime_state* home_of(const ticket* tickets, std::size_t count) noexcep
 }
 
 // A host that waits for many tasks of other processes begins as each wait would, and needs none
-// for those that have ended by now. Only a thread that serves nowhere: a guest has more to do
-// (runtime/guest.cpp), as has one whose batch is not sent. The clock begins before a callback runs.
-[[gnu::noinline]] bool take_ends(detail::runtime_state& c, participant& self,
+// for those that have ended by now. Callbacks may run in it, so it is only for a ticket that is
+// waited for: one whose task has failed is collected without. Only a thread that serves nowhere: a
+// guest has more to do (runtime/guest.cpp), as has one whose batch is not sent. The clock begins
+// before a callback runs.
+[[gnu::noinline]] bool take_ends(detail::runtime_state& c, participant& self, std::uint64_t id,
                                  detail::set_timeout& timeout) noexcept {
   if (timeout.is_poll() || self.batches != nullptr || current_actor() != nullptr) return false;
+  if (detail::check_ticket(&c, id) != status::ok ||
+      !c.task_slots.at(detail::ticket_task(id)).state.is_pending(detail::ticket_generation(id)))
+    return false;
   timeout.left_ns(&c);
   return c.crew->take_ends(self);
 }
@@ -432,7 +437,8 @@ outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns,
     }
     std::size_t left = i + 1;
     if (self != nullptr) left = detail::collect_ended(*home, *self, tickets, left);
-    if (left > i && self != nullptr && home->asks_crew && take_ends(*home, *self, timeout))
+    if (left > i && self != nullptr && home->asks_crew &&
+        take_ends(*home, *self, tickets[i].id(), timeout))
       left = detail::collect_ended(*home, *self, tickets, left);
     if (left > i && self != nullptr && self->running != nullptr) [[unlikely]] {
       timeout.left_ns(home);  // its clock begins before a child runs

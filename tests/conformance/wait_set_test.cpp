@@ -304,5 +304,50 @@ TEST_P(wait_set_test, all_in_short_steps_keeps_nobody_from_running) {
   EXPECT_EQ(all(t).code, status::ok);
 }
 
+// Only a wait has others' ends told: a set whose tasks have failed by now runs nobody's callback,
+// which may want a lock that the waiter holds.
+struct held_service {
+  std::atomic<bool> is_in{false};
+  std::atomic<bool> may_go{false};
+};
+const auto await_counter = define("wait_set.await_counter", [](ref<counter> n) {
+  while (*n.to == 0) std::this_thread::yield();
+});
+TEST_P(wait_set_test, all_of_what_has_failed_by_now_runs_no_callback) {
+  if (!is_remote() || GetParam().workers != 1)
+    GTEST_SKIP() << "another worker would take what is behind the task";
+  runtime& r = open();
+  ticket failed = r.submit(throw_error, 1);
+  expect_all_done();
+  counter is_open[2] = {0, 0};
+  counter n = 0;
+  // The service is in a callback from here on, and tells no ends.
+  held_service held;
+  ticket first = r.submit(await_counter, ref{&is_open[0]});
+  EXPECT_EQ(first.then(
+                [](void* to) {
+                  auto* h = static_cast<held_service*>(to);
+                  h->is_in = true;
+                  while (!h->may_go) std::this_thread::yield();
+                },
+                &held),
+            status::ok);
+  is_open[0] = 1;
+  while (!held.is_in) std::this_thread::yield();
+  std::atomic<bool> is_told{false};
+  ticket second = r.submit(await_counter, ref{&is_open[1]});
+  EXPECT_EQ(second.then([](void* to) { *static_cast<std::atomic<bool>*>(to) = true; }, &is_told),
+            status::ok);
+  ticket behind = r.submit(count_one, ref{&n});
+  is_open[1] = 1;
+  while (n == 0) std::this_thread::yield();  // the second one's end is there
+  EXPECT_EQ(wait_all(&failed, 1, wait_limit_ns()).code, status::task_failed);
+  EXPECT_FALSE(is_told);
+  held.may_go = true;
+  for (ticket* t : {&first, &second, &behind}) expect_ok(*t);
+  expect_all_done();
+  EXPECT_TRUE(is_told);
+}
+
 }  // namespace
 }  // namespace lev::test
