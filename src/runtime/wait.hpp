@@ -36,10 +36,11 @@ inline bool collect_success(runtime_state& c, participant& self, std::uint64_t i
 // returns how many are left.
 [[gnu::noinline]] inline std::size_t collect_ended(runtime_state& c, participant& self,
                                                    ticket* tickets, std::size_t count) noexcept {
+  const std::size_t before = count;
   while (count != 0 && tickets[count - 1].home() == &c &&
          collect_one(c, self, tickets[count - 1].id()))
     tickets[--count].forget();
-  note_wait(self);
+  if (count != before) note_wait(self);  // a poll that finds nothing is no wait
   return count;
 }
 

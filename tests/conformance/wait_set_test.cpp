@@ -349,5 +349,30 @@ TEST_P(wait_set_test, all_of_what_has_failed_by_now_runs_no_callback) {
   EXPECT_TRUE(is_told);
 }
 
+// A host that polls a set is as far ahead of the workers as before: letters are for the first tasks
+// behind a wait.
+const auto until_open = define("wait_set.until_open", [](ref<std::atomic<bool>> is_open) {
+  while (!*is_open.to) std::this_thread::yield();
+});
+TEST_P(wait_set_test, a_poll_of_all_is_no_wait) {
+  if (is_sim() || is_remote()) GTEST_SKIP() << "no worker of it polls a mailbox all the time";
+  config c = settings();
+  c.wait = wait_policy::park;
+  c.spin_ns = 1'000'000'000;
+  runtime& r = open(c);
+  if (r.workers() < 2) GTEST_SKIP() << "no other worker runs tasks meanwhile";
+  std::atomic<bool> is_open{false};
+  const std::uint64_t before = r.count().direct;
+  ticket pending = r.submit(until_open, ref{&is_open});
+  for (int i = 0; i < 500; ++i) {
+    ticket each = r.submit(nothing);
+    while (!each.done()) std::this_thread::yield();
+    EXPECT_EQ(wait_all(&pending, 1, 0).code, status::timed_out);
+  }
+  EXPECT_LE(r.count().direct - before, r.workers());
+  is_open = true;
+  expect_ok(pending);
+}
+
 }  // namespace
 }  // namespace lev::test
