@@ -163,6 +163,10 @@ class Condition(threading.Condition):
         self._lock = threading.RLock()
         self._waiters: deque[Any] = deque()
 
+    def __getattr__(self, name: str) -> Any:
+        """What the base of a later Python keeps of its lock, too."""
+        return getattr(self._lock, name)
+
     def wait(self, timeout: float | None = None) -> bool:
         """Its caller has the lock afterwards, also where a handler comes before it is there."""
         try:

@@ -30,6 +30,17 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
+# Python 3.9 to 3.13; a later one may have more.
+_IS_BASE_KNOWN = vars(futures.Future()).keys() == {
+    "_condition",
+    "_state",
+    "_result",
+    "_exception",
+    "_waiters",
+    "_done_callbacks",
+}
+
+
 class Future(futures.Future[Result]):
     """A future whose waiter looks after the runtime itself, which is quicker than to be woken."""
 
@@ -50,6 +61,10 @@ class Future(futures.Future[Result]):
     _asked: CallOptions = DEFAULTS
 
     def __init__(self) -> None:
+        if not _IS_BASE_KNOWN:
+            super().__init__()
+            self._condition = Condition()
+            return
         # As the base has it, whose condition takes as long to make as all the rest of a future.
         self._condition = Condition()
         self._state, self._result, self._exception = "PENDING", None, None
