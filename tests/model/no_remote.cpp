@@ -1,7 +1,8 @@
 // The models have no workers in other processes, and no contexts: what the pipeline would call for
-// contexts, and never does, ends the program.
+// contexts, and never does, ends the program. So does what is asked when no worker can be started.
 #include "remote/remote_crew.hpp"
 #include "share/role.hpp"
+#include "share/shortage.hpp"
 #include "sync/exiting.hpp"
 #include "worker/contexts.hpp"
 
@@ -12,6 +13,10 @@ extern "C" void lev_context_switch(void**, void*) {
 }
 
 namespace lev {
+
+bool is_shortage(int) noexcept {
+  std::abort();
+}
 
 void pay_switch(contexts&) noexcept {
   std::abort();
