@@ -138,10 +138,9 @@ void tuner::keep(double items_ns, double ns) noexcept {
   const double ratio = items_ns / known_ns;
   const bool is_odd = ratio > drift_ratio || ratio * drift_ratio < 1;
   odd_chunks_ = is_odd ? static_cast<std::uint8_t>(odd_chunks_ + 1) : std::uint8_t{0};
-  if (items_ns < known_ns) {
-    known_ns = std::max(items_ns, 1e-3);
-  } else if (!is_odd) {
-    known_ns += (items_ns - known_ns) * rise_share;
+  if (!is_odd || odd_chunks_ > 1) {
+    const double share = items_ns < known_ns ? 1 : rise_share;
+    known_ns = std::max(known_ns + (items_ns - known_ns) * share, 1e-3);
   }
   if (ns < keep_ns / 2 && keep_items_ < trial_items_max * 64) keep_items_ *= 2;
   if (ns > keep_ns * 2 && keep_items_ > first_items) keep_items_ /= 2;

@@ -63,6 +63,8 @@ constexpr memory large{130, 22, 15.8, 10.2};
 constexpr memory of_fewer_misses{130, 17, 15.8, 18};
 constexpr memory of_trees{110, 56.8, 62.3, 79};
 constexpr memory nearly_cached{17, 22.7, 24.6, 28};
+constexpr memory far_away{220, 88, 70, 62};
+constexpr memory nearer{20, 22.9, 25.6, 29};
 constexpr memory close_rivals{20, 19.2, 19, 19.5};
 constexpr memory slow_items{3e6, 4e5, 4e5, 4e5};
 
@@ -101,6 +103,17 @@ TEST(tuner, follows_a_change) {
     const memory& other = turn % 2 == 0 ? large : of_fewer_misses;
     run(t, other, 2'500'000, 500'000);
     EXPECT_GT(run(t, other, 1'000'000, 1'000'000).items_by[other.best()], 0.9e6) << "turn " << turn;
+  }
+}
+
+// The same where the new data is quicker to reach for every number in flight, as what is known of
+// the others is wrong then, too: found within 10 ms.
+TEST(tuner, follows_a_change_to_quicker_data) {
+  for (const memory& before : {far_away, of_trees}) {
+    tuner t;
+    run(t, before, 4'000'000, 500'000);
+    run(t, nearer, 400'000, 100'000);
+    EXPECT_GT(run(t, nearer, 1'000'000, 1'000'000).items_by[1], 0.9e6) << before.alone_ns;
   }
 }
 
