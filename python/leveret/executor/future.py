@@ -61,14 +61,12 @@ class Future(futures.Future[Result]):
     _asked: CallOptions = DEFAULTS
 
     def __init__(self) -> None:
-        if not _IS_BASE_KNOWN:
+        if _IS_BASE_KNOWN:  # its condition takes as long to make as all the rest
+            self._state, self._result, self._exception = "PENDING", None, None
+            self._waiters, self._done_callbacks = [], []
+        else:
             super().__init__()
-            self._condition = Condition()
-            return
-        # As the base has it, whose condition takes as long to make as all the rest of a future.
         self._condition = Condition()
-        self._state, self._result, self._exception = "PENDING", None, None
-        self._waiters, self._done_callbacks = [], []
 
     def cancel(self) -> bool:
         """Cancels a call that has not begun; under cancel="kill" also one that runs.
