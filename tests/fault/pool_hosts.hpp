@@ -126,11 +126,11 @@ inline pid_t parent_of(pid_t pid) {
 }
 
 // Waits for the end of a process that is not ours.
-inline bool ends(pid_t pid, int ms_max = 5'000) {
+inline bool ends(pid_t pid) {
   const int file = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   if (file < 0) return true;
   pollfd over{file, POLLIN, 0};
-  const bool is_over = poll(&over, 1, ms_max) == 1;
+  const bool is_over = poll(&over, 1, answer_ms_max) == 1;
   close(file);
   return is_over;
 }

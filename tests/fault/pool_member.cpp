@@ -9,8 +9,9 @@
 // Commands:
 //
 //   run N US            N tasks of US microseconds with copied arguments; "right PIDS", reruns
+//   meet N              N tasks, each of which waits for all of them to begin; answers as run
 //   share N             N tasks on one shared array
-//   write N US PATH     submits N tasks, each of which appends a byte to a file, then takes US
+//   write N PATH        submits N tasks, each of which appends a byte to a file and never ends
 //   hang N              submits N tasks that never end; answers when one has begun
 //   post_hang           submits a task that never ends, behind others; answers at once
 //   read PATH           a task that reads a byte from a pipe with a name; answers its status
@@ -26,6 +27,7 @@
 #include <leveret/leveret.hpp>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -60,11 +62,22 @@ const auto square =
 const auto add_one = lev::define("member.add_one", [](lev::inout<std::int64_t> x) {
   for (std::int64_t& v : x) ++v;
 });
-const auto append = lev::define("member.append", [](lev::in<char> path, std::int64_t us) {
+// One worker cannot be all of them.
+struct meeting {
+  std::int64_t* begun;
+};
+const auto meet =
+    lev::define("member.meet", [](meeting m, std::int64_t count, lev::result<std::int64_t> pid) {
+      pid = getpid();
+      __atomic_add_fetch(m.begun, 1, __ATOMIC_SEQ_CST);
+      while (__atomic_load_n(m.begun, __ATOMIC_SEQ_CST) < count) sched_yield();
+    });
+const auto append = lev::define("member.append", [](lev::in<char> path) {
   const int file = open(path.data(), O_WRONLY | O_APPEND | O_CREAT, 0600);
   [[maybe_unused]] const ssize_t n = write(file, "x", 1);
   close(file);
-  pass_time(us);
+  for (volatile bool goes_on = true; goes_on;) {
+  }
 });
 const auto hang = lev::define("member.hang", [](lev::out<std::int64_t> begun) {
   __atomic_store_n(&begun[0], 1, __ATOMIC_SEQ_CST);
@@ -82,6 +95,8 @@ const auto print = lev::define("member.print", [](std::int64_t number) {
   std::printf("%lld\n", static_cast<long long>(number));  // stays in a buffer
 });
 const auto crash = lev::define("member.crash", [] { raise(SIGSEGV); });
+// On a full machine a worker may take longer to die than a host's limit allows.
+const lev::options slow = lev::options().task_ns_max(lev::no_time_limit);
 
 class member {
  public:
@@ -92,19 +107,20 @@ class member {
     std::string what;
     std::int64_t count = 0;
     std::int64_t us = 0;
-    std::string file;
     in >> what;
     if (what == "read") return in >> path_, read_from_pipe();
-    in >> count >> us >> file;
+    in >> count;
+    if (what == "write") return in >> path_, write_bytes(count);
+    in >> us;
     if (what == "run") return run(count, us);
+    if (what == "meet") return meet_all(count);
     if (what == "share") return share(count);
-    if (what == "write") return write_bytes(count, us, file);
     if (what == "hang") return hang_up(count);
     if (what == "post_hang") return runtime_->post(hang, begun_), "posted";
     if (what == "overrun") return end_of(runtime_->submit(hang, begun_));
     if (what == "end") return end_tasks(count);
     if (what == "end_waiting") return end_waiting();
-    if (what == "crash") return end_of(runtime_->submit(crash));
+    if (what == "crash") return end_of(runtime_->submit(slow, crash));
     if (what == "print") return end_of(runtime_->submit(print, count));
     if (what == "leave") return runtime_.reset(), "left";
     if (what == "join") return join(), "joined";
@@ -126,16 +142,29 @@ class member {
       tickets.push_back(
           runtime_->submit(square, us, std::span(&x[i], 1), std::span(&y[i], 1), pids[i]));
     }
-    std::set<std::int64_t> workers;
     for (std::size_t i = 0; i < n; ++i) {
       const lev::outcome o = tickets[i].wait_outcome();
       if (o.code != lev::status::ok) return "failed " + std::to_string(static_cast<int>(o.code));
       if (y[i] != x[i] * x[i]) return "wrong";
-      workers.insert(pids[i]);
     }
+    return right_by(pids);
+  }
+  std::string meet_all(std::int64_t count) {
+    const auto n = static_cast<std::size_t>(count);
+    lev::shared_array<std::int64_t> begun(1);
+    std::vector<std::int64_t> pids(n, 0);
+    std::vector<lev::ticket> tickets;
+    for (std::int64_t& pid : pids)
+      tickets.push_back(runtime_->submit(meet, meeting{&begun[0]}, count, pid));
+    const lev::outcome o = lev::wait_all(tickets.data(), tickets.size());
+    if (o.code != lev::status::ok) return "failed " + std::to_string(static_cast<int>(o.code));
+    return right_by(pids);
+  }
+  std::string right_by(const std::vector<std::int64_t>& pids) {
     std::ostringstream out;
     out << "right " << runtime_->count().reruns;
-    for (const std::int64_t pid : workers) out << ' ' << pid;
+    for (const std::int64_t pid : std::set<std::int64_t>(pids.begin(), pids.end()))
+      out << ' ' << pid;
     return out.str();
   }
   std::string share(std::int64_t count) {
@@ -150,10 +179,9 @@ class member {
     }
     return "right";
   }
-  std::string write_bytes(std::int64_t count, std::int64_t us, const std::string& file) {
-    path_ = file;
+  std::string write_bytes(std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i)
-      runtime_->post(append, std::span(path_.c_str(), path_.size() + 1), us);
+      runtime_->post(append, std::span(path_.c_str(), path_.size() + 1));
     return "submitted";
   }
   std::string hang_up(std::int64_t count) {

@@ -30,12 +30,11 @@ TEST_F(shared_pool, hosts_use_the_same_workers) {
   ASSERT_EQ(b.hear(), "there");
   a.say("run 400 50");
   b.say("run 400 50");
-  const answer of_a = parse(a.hear());
-  const answer of_b = parse(b.hear());
-  EXPECT_TRUE(of_a.is_right && of_b.is_right);
-  std::set<pid_t> all = of_a.workers;
-  all.insert(of_b.workers.begin(), of_b.workers.end());
-  EXPECT_EQ(all.size(), 2u);
+  EXPECT_TRUE(parse(a.hear()).is_right);
+  EXPECT_TRUE(parse(b.hear()).is_right);
+  const answer of_a = parse(a.ask("meet 2"));
+  EXPECT_EQ(of_a.workers.size(), 2u);
+  EXPECT_EQ(parse(b.ask("meet 2")).workers, of_a.workers);
   EXPECT_EQ(a.ask("share 500"), "right");
   EXPECT_EQ(b.ask("share 500"), "right");
 }
@@ -43,7 +42,7 @@ TEST_F(shared_pool, hosts_use_the_same_workers) {
 TEST_F(shared_pool, hosts_come_and_go) {
   member a(at_pool());
   ASSERT_EQ(a.hear(), "there");
-  const answer before = parse(a.ask("run 400 50"));
+  const answer before = parse(a.ask("meet 2"));
   const pid_t keeper = parent_of(*before.workers.begin());
   for (int i = 0; i < 5; ++i) {
     member b(at_pool());
@@ -76,20 +75,17 @@ TEST_F(shared_pool, many_hosts_that_start_together_get_one_pool) {
   std::vector<std::unique_ptr<member>> all;
   for (int i = 0; i < 8; ++i) all.push_back(std::make_unique<member>(at_pool()));
   for (auto& m : all) ASSERT_EQ(m->hear(), "there");
-  std::set<pid_t> workers;
   for (auto& m : all) m->say("run 200 20");
-  for (auto& m : all) {
-    const answer a = parse(m->hear());
-    EXPECT_TRUE(a.is_right);
-    workers.insert(a.workers.begin(), a.workers.end());
-  }
-  EXPECT_EQ(workers.size(), 2u);
+  for (auto& m : all) EXPECT_TRUE(parse(m->hear()).is_right);
+  const answer first = parse(all[0]->ask("meet 2"));
+  EXPECT_EQ(first.workers.size(), 2u);
+  for (auto& m : all) EXPECT_EQ(parse(m->ask("meet 2")).workers, first.workers);
 }
 
 TEST_F(shared_pool, a_host_killed_while_it_waits_frees_its_workers) {
   member a(at_pool());
   ASSERT_EQ(a.hear(), "there");
-  const answer before = parse(a.ask("run 100 50"));
+  const answer before = parse(a.ask("meet 2"));
   auto b = std::make_unique<member>(at_pool());
   ASSERT_EQ(b->hear(), "there");
   ASSERT_EQ(b->ask("hang 10"), "hangs");  // on both workers, and more behind them
@@ -98,25 +94,23 @@ TEST_F(shared_pool, a_host_killed_while_it_waits_frees_its_workers) {
   const answer after = parse(a.hear());
   EXPECT_TRUE(after.is_right);
   EXPECT_EQ(after.reruns, before.reruns) << "no task of this host was begun";
-  // A machine full of others may leave all tasks to the worker that was not killed, at first.
-  EXPECT_TRUE(comes([&] { return !are_among(parse(a.ask("run 100 50")).workers, before.workers); }))
-      << "a worker was killed";
+  EXPECT_FALSE(are_among(parse(a.ask("meet 2")).workers, before.workers)) << "one was killed";
 }
 
 TEST_F(shared_pool, no_task_of_a_dead_host_begins) {
   const std::string file = testing::TempDir() + name_;
   member a(at_pool());
   ASSERT_EQ(a.hear(), "there");
+  const answer before = parse(a.ask("meet 2"));
   auto b = std::make_unique<member>(at_pool());
   ASSERT_EQ(b->hear(), "there");
-  ASSERT_EQ(b->ask("write 200 20000 " + file), "submitted");
-  while (size_of(file) < 2) poll(nullptr, 0, 1);
+  ASSERT_EQ(b->ask("write 200 " + file), "submitted");
+  ASSERT_TRUE(comes([&] { return size_of(file) == 2; }));
   b->die();
-  EXPECT_TRUE(parse(a.ask("run 4 100")).is_right);
-  const long begun = size_of(file);
-  EXPECT_LT(begun, 16) << "what was posted has not begun";
+  for (const pid_t worker : before.workers) EXPECT_TRUE(ends(worker));
   EXPECT_TRUE(parse(a.ask("run 20 20000")).is_right);
-  EXPECT_EQ(size_of(file), begun);
+  EXPECT_TRUE(parse(a.ask("meet 2")).is_right);
+  EXPECT_EQ(size_of(file), 2) << "what was posted has not begun";
   unlink(file.c_str());
 }
 
@@ -234,7 +228,7 @@ TEST_F(shared_pool, a_worker_that_dies_is_replaced_for_all) {
   member b(at_pool());
   ASSERT_EQ(a.hear(), "there");
   ASSERT_EQ(b.hear(), "there");
-  const answer before = parse(a.ask("run 100 50"));
+  const answer before = parse(a.ask("meet 2"));
   a.say("run 2000 50");
   b.say("run 2000 50");
   for (const pid_t worker : before.workers) {
@@ -335,8 +329,10 @@ TEST_F(shared_pool, hosts_may_have_different_numbers_of_workers) {
   member b(at_pool("3"));
   ASSERT_EQ(a.hear(), "there");
   ASSERT_EQ(b.hear(), "there");
-  const answer of_a = parse(a.ask("run 300 200"));
-  const answer of_b = parse(b.ask("run 300 200"));
+  EXPECT_TRUE(parse(a.ask("run 300 200")).is_right);
+  EXPECT_TRUE(parse(b.ask("run 300 200")).is_right);
+  const answer of_a = parse(a.ask("meet 1"));
+  const answer of_b = parse(b.ask("meet 3"));
   EXPECT_EQ(of_a.workers.size(), 1u);
   EXPECT_EQ(of_b.workers.size(), 3u);
   EXPECT_EQ(of_b.workers.count(*of_a.workers.begin()), 1u);
