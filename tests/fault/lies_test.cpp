@@ -37,11 +37,9 @@ const auto hide_and_spin = define_raw<>("fault.hide_and_spin", [](const call& c)
 });
 
 TEST_P(lies_test, a_task_that_hides_its_begin_is_timed) {
-  config c = settings();
-  c.processes.task_ns_max = 10'000'000;
-  c.processes.max_attempts = 1;
-  runtime r(c);
-  EXPECT_NE(r.submit(hide_and_spin).wait_outcome(wait_limit_ns).code, status::timed_out);
+  runtime r(settings());
+  const options limited = options().task_ns_max(10'000'000).max_attempts(1);
+  EXPECT_NE(r.submit(limited, hide_and_spin).wait_outcome(wait_limit_ns).code, status::timed_out);
   EXPECT_TRUE(is_usable(r));
   close_and_check(r);
 }
@@ -87,7 +85,7 @@ const auto scribble_procedure = define_raw<std::uint64_t>("fault.scribble", [](c
 TEST_P(lies_test, scribbling_on_the_whole_lane_harms_nobody_else) {
   for (std::uint64_t i = 0; i < 6; ++i) {
     config c = settings();
-    c.processes.task_ns_max = 100'000'000;
+    c.processes.task_ns_max = 1'000'000'000;
     c.processes.max_attempts = 1;
     runtime r(c);
     const status code =
@@ -180,7 +178,7 @@ const auto forge_procedure = define_raw<>("fault.forge", [](const call& c) {
 
 TEST_P(lies_test, forged_ends_do_not_complete_tasks_that_are_not_there) {
   config c = settings();
-  c.processes.task_ns_max = 100'000'000;
+  c.processes.task_ns_max = 1'000'000'000;
   runtime r(c);
   EXPECT_EQ(r.submit(forge_procedure).wait_outcome(wait_limit_ns).code, status::poison);
   const counters n = r.count();
