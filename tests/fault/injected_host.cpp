@@ -281,7 +281,7 @@ class injected_host {
 
   // A keeper comes to its end by itself when it sees that its last host has left.
   void await_end(int zygote) const {
-    constexpr int end_ms_max = 5'000;
+    constexpr int end_ms_max = 10'000;
     for (int ms = 0; zygote != 0 && is_zygote(zygote); ++ms) {
       require(ms < end_ms_max, "the zygote or the keeper does not end");
       poll(nullptr, 0, 1);

@@ -33,7 +33,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds host_limit{20};
-constexpr std::chrono::seconds leftover_limit{3};
+constexpr std::chrono::seconds leftover_limit{20};
 
 // This process's children. It is a subreaper: every process that is left behind becomes one.
 std::vector<pid_t> children() {
