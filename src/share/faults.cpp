@@ -12,7 +12,7 @@ bool act_at(fault_plan& plan, std::uint32_t point) noexcept {
   const int before = errno;
   const std::uint32_t earlier = plan.hits[point].fetch_add(1, memory_order_relaxed);
   if (point != plan.point || earlier < plan.passes.load(memory_order_relaxed) ||
-      plan.has_happened.exchange(1, memory_order_relaxed) != 0)
+      (plan.has_happened.exchange(1, memory_order_relaxed) != 0 && !plan.is_lasting))
     return false;
   switch (plan.action) {
     case fault_action::none:

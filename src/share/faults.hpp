@@ -92,13 +92,14 @@ constexpr std::uint32_t fault_point_count = sizeof fault_points / sizeof fault_p
 
 enum class fault_action : std::uint32_t { none, kill, stop, fail, delay };
 
-// One fault, at one point, once.
+// One fault, at one point: once, or each time.
 struct fault_plan {
   static constexpr std::uint32_t never = ~std::uint32_t{0};
   static constexpr int delay_ms = 20;
 
   std::uint32_t point = fault_point_count;
   fault_action action = fault_action::none;
+  bool is_lasting = false;  // each time
   // Written by the test, read by processes at the point: how often it is passed unharmed before.
   // Publishes nothing.
   atomic<std::uint32_t> passes{0};
