@@ -44,9 +44,9 @@ inline std::set<pid_t> children_of(pid_t parent) {
 }
 
 // orphans_left() waits until this process has no children but those `known`, and returns how many
-// others there are after 10 s; they are killed.
+// others there are after 30 s; they are killed.
 inline int orphans_left(const std::set<pid_t>& known) {
-  constexpr int looks_max = 1000;
+  constexpr int looks_max = 3000;
   std::set<pid_t> left;
   for (int look = 0; look < looks_max; ++look) {
     left = children_of(getpid());

@@ -307,10 +307,9 @@ const auto spin_procedure = define("fault.spin", [] {
 });
 
 TEST_P(hostile_test, time_is_limited) {
-  config c = settings();
-  c.processes.task_ns_max = 500'000'000;
-  runtime r(c);
-  EXPECT_EQ(r.submit(spin_procedure).wait_outcome(wait_limit_ns).code, status::overran);
+  runtime r(settings());
+  const options limited = options().task_ns_max(500'000'000);
+  EXPECT_EQ(r.submit(limited, spin_procedure).wait_outcome(wait_limit_ns).code, status::overran);
   EXPECT_TRUE(is_usable(r));
   close_and_check(r);
 }
