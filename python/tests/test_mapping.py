@@ -282,11 +282,18 @@ def test_a_chunk_gives_what_it_has(pool: ProcessExecutor, tmp_path: Path) -> Non
 
 
 def test_shutdown_and_maps(tmp_path: Path) -> None:
+    flag = tmp_path / "flag"
+
+    def hold(item: int) -> None:
+        while not flag.exists():
+            rest(0.001)
+
     pool = ProcessExecutor(1)
     started = pool.map(abs, itertools.count())
     next(started)
-    waiting = pool.map(rest, [0.05] * 20)
+    waiting = pool.map(hold, range(20))
     pool.shutdown(wait=False, cancel_futures=True)
+    flag.touch()
     with pytest.raises(cf.CancelledError):
         list(waiting)
     with pytest.raises((cf.CancelledError, RuntimeError)):
