@@ -110,6 +110,13 @@ def rest(seconds: float) -> None:
     select.select([], [], [], seconds)
 
 
+def hold(begun: Path, until: Path) -> None:
+    """A call that says that it has begun, and lasts until a file is there."""
+    begun.touch()
+    while not until.exists():
+        rest(0.001)
+
+
 LIMIT = 300.0  # seconds after which a test hangs, and is not merely on a machine full of others
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import concurrent.futures as cf
 import threading
+from pathlib import Path
 from typing import Any, Callable
 
 import pytest
-from conftest import needs_processes, rest
+from conftest import hold, needs_processes, rest, wait_until
 
 from leveret import ProcessExecutor
 from leveret.executor.future import Future
@@ -70,7 +71,7 @@ def test_a_callback_may_take_the_lock_of_submit(pool: ProcessExecutor) -> None:
     assert is_empty.wait(60) and not pending
 
 
-def test_a_callback_may_take_the_lock_of_shutdown() -> None:
+def test_a_callback_may_take_the_lock_of_shutdown(tmp_path: Path) -> None:
     lock = threading.Lock()
     got: list[bool] = []
     called = threading.Event()
@@ -82,12 +83,14 @@ def test_a_callback_may_take_the_lock_of_shutdown() -> None:
             called.set()
 
     pool = ProcessExecutor(1)
-    futures = [pool.submit(rest, 0.01) for _ in range(20)]
+    until = tmp_path / "until"
+    futures = [pool.submit(hold, tmp_path / "begun", until) for _ in range(20)]
     for future in futures:
         future.add_done_callback(done)
     with lock:
         pool.shutdown(wait=False, cancel_futures=True)
         assert not called.is_set()
+    until.touch()
     assert called.wait(60)
     pool.shutdown()
     assert len(got) == 20 and all(got)
@@ -123,7 +126,7 @@ def test_shutdown_waits_for_callbacks() -> None:
 
 
 @pytest.mark.parametrize("cancels", [False, True])
-def test_a_callback_may_wait_for_the_end(cancels: bool) -> None:
+def test_a_callback_may_wait_for_the_end(cancels: bool, tmp_path: Path) -> None:
     ended = threading.Event()
 
     def done(_: Any) -> None:
@@ -131,9 +134,14 @@ def test_a_callback_may_wait_for_the_end(cancels: bool) -> None:
         ended.set()
 
     pool = ProcessExecutor(1)
-    first = pool.submit(rest, 0.05)
-    futures = [pool.submit(rest, 0.05) for _ in range(20)]
+    begun, until, last = (tmp_path / name for name in ("begun", "until", "last"))
+    first = pool.submit(hold, begun, until)
+    futures = [pool.submit(hold, begun, last) for _ in range(20)]
     first.add_done_callback(done)
+    until.touch()
+    if cancels:
+        wait_until(futures[-1].cancelled)
+    last.touch()
     assert ended.wait(60)  # nobody else waits for a call
     pool.shutdown()
     assert all(each.done() for each in futures)
@@ -170,12 +178,14 @@ def test_what_a_callback_raises_harms_nobody(
     assert pool.submit(abs, -1).result(60) == 1
 
 
-def test_cancelled_and_late_callbacks_run_here(pool: ProcessExecutor) -> None:
+def test_cancelled_and_late_callbacks_run_here(pool: ProcessExecutor, tmp_path: Path) -> None:
     here: list[bool] = []
     me = threading.get_ident()
-    futures = [pool.submit(rest, 0.01) for _ in range(20)]
+    until = tmp_path / "until"
+    futures = [pool.submit(hold, tmp_path / "begun", until) for _ in range(20)]
     futures[-1].add_done_callback(lambda _: here.append(threading.get_ident() == me))
     assert futures[-1].cancel() and here == [True]
+    until.touch()
     cf.wait(futures, 60)
     futures[0].add_done_callback(lambda _: here.append(threading.get_ident() == me))
     assert here == [True, True]

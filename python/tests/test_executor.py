@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import needs_processes, pid_of, rest
+from conftest import hold, needs_processes, pid_of, rest, wait_until
 
 import leveret
 from leveret import ProcessExecutor
@@ -147,12 +147,15 @@ def test_a_callback_may_submit(pool: ProcessExecutor) -> None:
     assert all(ends.acquire(timeout=30) for _ in range(4))
 
 
-def test_cancel() -> None:
+def test_cancel(tmp_path: Path) -> None:
+    begun, until = tmp_path / "begun", tmp_path / "until"
     with ProcessExecutor(1) as pool:
-        slow = pool.submit(rest, 0.3)
+        slow = pool.submit(hold, begun, until)
         many = [pool.submit(rest, 0.01) for _ in range(20)]
+        wait_until(begun.exists)
         assert many[-1].cancel() and many[-1].cancelled()
         assert not slow.cancel()
+        until.touch()
         with pytest.raises(cf.CancelledError):
             many[-1].result(30)
         assert many[-2].result(30) is None
