@@ -71,9 +71,11 @@ def test_map_stops_at_an_error(pool: ProcessExecutor) -> None:
         next(got)
 
 
-def test_map_timeout(pool: ProcessExecutor) -> None:
+def test_map_timeout(pool: ProcessExecutor, tmp_path: Path) -> None:
+    until = tmp_path / "until"
     with pytest.raises(cf.TimeoutError):
-        list(pool.map(rest, [0, 1], timeout=0.2))
+        list(pool.map(hold, [tmp_path / "begun"] * 2, [tmp_path, until], timeout=0.2))
+    until.touch()
 
 
 def test_wrong_calls() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import needs_processes, wait_until
+from conftest import hold, needs_processes, wait_until
 from mapped import mark, rest, trouble
 
 import leveret
@@ -233,15 +233,17 @@ def test_submit_many_gives_what_is_done(pool: ProcessExecutor) -> None:
     assert [index for index, _ in outcomes][-1] == 0
 
 
-def test_submit_many_without_an_end(pool: ProcessExecutor) -> None:
+def test_submit_many_without_an_end(pool: ProcessExecutor, tmp_path: Path) -> None:
     items = Counted()
     for seen, (index, outcome) in enumerate(pool.submit_many(abs, items, buffersize=10)):
         assert index == outcome and items.taken <= seen + 11
         if seen == 500:
             break
     assert pool.submit(abs, -1).result(60) == 1
+    until = tmp_path / "until"
     with pytest.raises(cf.TimeoutError):
-        list(pool.submit_many(rest, [1.0], timeout=0.05))
+        list(pool.submit_many(hold, [tmp_path / "begun"], [until], timeout=0.05))
+    until.touch()
 
 
 # Pace.

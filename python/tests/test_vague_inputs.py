@@ -10,13 +10,12 @@ import os
 import subprocess
 import sys
 import textwrap
-import threading
 from pathlib import Path
 from typing import Any, Callable
 
 import numpy as np
 import pytest
-from conftest import needs_processes
+from conftest import hold, needs_processes
 
 import leveret
 from leveret import ProcessExecutor
@@ -160,26 +159,23 @@ def test_what_is_no_procedure(method: str) -> None:
 
 
 @needs_processes
-def test_timeouts_and_functions(pool: ProcessExecutor) -> None:
+def test_timeouts_and_functions(pool: ProcessExecutor, tmp_path: Path) -> None:
     future = pool.submit(abs, -1)
     assert future.result(math.inf) == 1
-    held = pool.submit(_waits)
+    until = tmp_path / "until"
+    held = pool.submit(hold, tmp_path / "begun", until)
     wrong: list[tuple[Any, type[Exception]]] = [("x", TypeError), (math.nan, ValueError)]
     for timeout, kind in wrong:
         with pytest.raises(kind, match="timeout must be a number of seconds"):
             held.result(timeout)
         with pytest.raises(kind, match="timeout must be a number of seconds"):
             pool.map(abs, [1], timeout=timeout)
-    assert held.result(1e300) == 7
+    until.touch()
+    assert held.result(1e300) is None
     methods: list[Callable[..., Any]] = [pool.map, pool.submit_many]
     for method in methods:
         with pytest.raises(TypeError, match="fn must be a callable, not None"):
             method(None, [1])
-
-
-def _waits() -> int:
-    threading.Event().wait(0.3)
-    return 7
 
 
 def test_signatures() -> None:
