@@ -29,11 +29,13 @@ DEEP = os.environ.get("LEVERET_DEEP") == "1"  # as for the other tests: longer, 
 
 
 def pytest_configure() -> None:
-    from hypothesis import settings
+    from hypothesis import HealthCheck, settings
 
-    settings.register_profile("deep", max_examples=2000, deadline=None)
-    if DEEP:
-        settings.load_profile("deep")
+    # On a full machine any example may take long, and the making of one, too.
+    calm = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.register_profile("usual", calm)
+    settings.register_profile("deep", calm, max_examples=2000)
+    settings.load_profile("deep" if DEEP else "usual")
     workers_have_less_of_pytest()
 
 
