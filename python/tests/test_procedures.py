@@ -15,9 +15,7 @@ from hypothesis import strategies as st
 
 import leveret
 
-once_a_run = settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+once_a_run = settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
 
 
 def values(code: str) -> st.SearchStrategy[float]:
