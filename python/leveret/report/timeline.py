@@ -10,8 +10,8 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from html import escape
 from importlib import resources
-from xml.sax.saxutils import escape
 
 from .traces import EXECUTE, Trace, summarise
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import colorsys
 from collections.abc import Iterator, Sequence
-from xml.sax.saxutils import escape
+from html import escape
 
 from .timeline import Phase
 from .traces import EXECUTE, Trace
