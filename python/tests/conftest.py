@@ -164,10 +164,24 @@ def descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
+# How often Dask looks at itself. Where it is usual it takes a tenth of a core, waiting or not.
+SELDOM = {
+    "distributed.admin.system-monitor.interval": "60s",
+    "distributed.admin.tick.interval": "500ms",
+    "distributed.worker.profile.enabled": False,
+}
+
+
 @pytest.fixture(scope="session")
 def dask_client() -> Iterator[Any]:
-    """A client of two Dask workers over TCP, for tests that leave both as they were."""
-    with local_cluster(2) as (_, client):
+    """A client of two Dask workers over TCP, for tests that leave both as they were.
+
+    They wait most of the time. Clusters that tests open for themselves look as often as users' do.
+    """
+    dask = pytest.importorskip("dask")
+    with contextlib.ExitStack() as stack:
+        with dask.config.set(SELDOM):
+            _, client = stack.enter_context(local_cluster(2))
         yield client
 
 
