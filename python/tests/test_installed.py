@@ -55,6 +55,13 @@ def test_help_loads_no_command() -> None:
     assert not loaded & {"numpy", "matplotlib", "rich.console", "leveret.cli.run"}
 
 
+def test_a_page_of_a_trace_loads_nothing_for_the_network() -> None:
+    done = python("-c", "import sys, leveret.report.timeline; print(*sys.modules)")
+    loaded = set(done.stdout.split())
+    assert "leveret.report.timeline" in loaded
+    assert not loaded & {"http.client", "ssl", "urllib.request"}
+
+
 def test_what_is_loaded_late_is_there() -> None:
     assert set(leveret.__all__) <= set(dir(leveret))
     for name in leveret.__all__:
