@@ -69,7 +69,7 @@ struct heap {
 thread_local char shortage_text[320];
 
 // Always null.
-[[gnu::format(printf, 1, 2)]] void* none(const char* format, ...) noexcept {
+[[gnu::format(printf, 1, 2)]] void* no_block(const char* format, ...) noexcept {
   va_list arguments;
   va_start(arguments, format);
   std::vsnprintf(shortage_text, sizeof shortage_text, format, arguments);
@@ -241,7 +241,7 @@ bool has_memory_for(heap& h, committed_chunks::range all) noexcept {
   h.unlooked_bytes = 0;
   const memory_left left = find_memory_left();
   if (missing <= left.bytes) return true;
-  none(
+  no_block(
       "%llu MiB of shared memory need %llu MiB more than there are: %s has %llu MiB left; use "
       "less, or free some",
       in_mib(all.bytes()), in_mib(missing - left.bytes), left.where, in_mib(left.bytes));
@@ -258,8 +258,8 @@ bool commit(heap& h, std::uintptr_t begin, std::size_t bytes, committed_chunks::
   for (range r = h.committed.first_missing(all); !r.is_empty();
        r = h.committed.first_missing({r.end, all.end})) {
     if (fault_at("host.fallocate") || !ask_for(h, r, take_memory)) {
-      none("%llu MiB of shared memory: %s%s", in_mib(bytes), std::strerror(errno),
-           next_step_of_memory(errno));
+      no_block("%llu MiB of shared memory: %s%s", in_mib(bytes), std::strerror(errno),
+               next_step_of_memory(errno));
       ask_for(h, r, return_memory);  // the first pieces may be there
       for (range back = h.committed.first_missing({all.begin, r.begin}); !back.is_empty();
            back = h.committed.first_missing({back.end, r.begin}))
@@ -276,7 +276,7 @@ bool commit(heap& h, std::uintptr_t begin, std::size_t bytes, committed_chunks::
 void* take_block(heap& h, std::size_t bytes, committed_chunks::range* fresh) {
   const std::uintptr_t begin = h.blocks.find(bytes);
   if (begin == 0) {
-    return none(
+    return no_block(
         "%llu MiB of shared memory are not free in one piece: a program has %llu MiB in all; "
         "free some",
         in_mib(bytes), in_mib(h.here.heap_end - h.here.heap_begin));
@@ -392,11 +392,11 @@ void* allocate(std::size_t bytes, bool is_cleared) noexcept try {
   shortage_text[0] = 0;
   if (bytes == 0) return nullptr;
   if (bytes > heap_bytes_max)
-    return none("%llu MiB of shared memory: a program has at most %llu MiB; use less",
-                in_mib(bytes), in_mib(heap_bytes_max));
+    return no_block("%llu MiB of shared memory: a program has at most %llu MiB; use less",
+                    in_mib(bytes), in_mib(heap_bytes_max));
   if (open_zone() == nullptr)
-    return none("there is no shared memory: %s%s", std::strerror(errno),
-                next_step_of_memory(errno));
+    return no_block("there is no shared memory: %s%s", std::strerror(errno),
+                    next_step_of_memory(errno));
   heap& h = the_heap();
   void* block = nullptr;
   committed_chunks::range fresh;
@@ -411,7 +411,7 @@ void* allocate(std::size_t bytes, bool is_cleared) noexcept try {
     clear_block(block, bytes, heap_begin + fresh.begin_byte(), fresh.bytes());
   return block;
 } catch (const std::bad_alloc&) {
-  return none("no memory for the list of shared memory");
+  return no_block("no memory for the list of shared memory");
 }
 
 }  // namespace
