@@ -178,7 +178,9 @@ def dask_client() -> Iterator[Any]:
 
     They wait most of the time. Clusters that tests open for themselves look as often as users' do.
     """
-    dask = pytest.importorskip("dask")
+    pytest.importorskip("distributed")  # brings its settings along, before they are changed
+    import dask
+
     with contextlib.ExitStack() as stack:
         with dask.config.set(SELDOM):
             _, client = stack.enter_context(local_cluster(2))
