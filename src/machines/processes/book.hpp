@@ -104,13 +104,20 @@ class book_reader {
   book_reader& operator=(const book_reader&) = delete;
   // find() returns null, or why the procedure cannot be found. Most were found before.
   const char* find(procedure_id id, resolved* found) {
-    if (id > procedure_count_max || known_[id].run == nullptr) [[unlikely]]
+    const resolved* const known = find_known(id);
+    if (known == nullptr) [[unlikely]]
       return find_first(id, found);
-    *found = known_[id];
+    *found = *known;
     return nullptr;
   }
 
   // For a worker that can open no files later, load_all() opens and keeps every library of the book
+  // find_known() returns null where it must be looked up first.
+  const resolved* find_known(procedure_id id) const noexcept {
+    if (id > procedure_count_max || known_[id].run == nullptr) [[unlikely]]
+      return nullptr;
+    return &known_[id];
+  }
   // that has a verdict (trial.hpp), and remembers those that cannot or must not be opened. Returns
   // null, or what is now wrong with this process: a library has started a thread, and had started
   // none when it was tried. From then on has_all_of() tells whether the procedure's libraries were

@@ -52,54 +52,94 @@ void client::pass_test(chaos_step step, fault_name point) noexcept {
   kill(getpid(), SIGKILL);
 }
 
-void client::run() noexcept {
+// The steps of one task, from its claim to the publication of its end. A plain one (is_plain()) is
+// neither tested nor confined, and prints where the worker does.
+template <bool is_plain>
+[[gnu::always_inline]] inline void client::run_next() noexcept {
   const std::uint32_t number = next_;
   LEV_DCHECK(is_ordered_ && lane_.has_record(number));
   lane<>& own = lane_;
   const lane<>::record& task = own.record_of(number);
   own.claim(number);
-  end_details& how = own.new_details(number);
   status code;
-  if (own.is_skipped(number)) {
-    code = fail(how, status::cancelled, "");
+  if (own.is_skipped(number)) [[unlikely]] {
+    code = fail(own.new_details(number), status::cancelled, "");
   } else {
-    pass(chaos_step::claimed, "worker.claimed");
-    code = run_body(task, how);
-    if (!is_confined()) prints_.write_out();  // the worker may turn to another host
-    pass(chaos_step::executed, "worker.executed");
+    if (!is_plain) pass(chaos_step::claimed, "worker.claimed");
+    code = run_body<is_plain>(task, number);
+    if (!is_plain && !is_confined()) prints_.write_out();  // the worker may turn to another host
+    if (!is_plain) pass(chaos_step::executed, "worker.executed");
   }
   has_rung_ = false;
   ++next_;
   own.finish(number, code);
 }
 
-// `how` is written if the body does not succeed. A process that the body has forked has no `how`.
-status client::run_body(const lane<>::record& task, end_details& how) noexcept {
+void client::run() noexcept {
+  run_next<false>();
+}
+
+void client::run_plainly(std::uint64_t mode) noexcept {
+  LEV_DCHECK(is_plain() && is_ordered_ && !is_tested_);
+  for (;;) {
+    run_next<true>();
+    restore_float_mode(mode);
+    if (is_retiring || !lane_.has_record(next_)) return;
+    if (are_ends_wanted() || runs_low()) [[unlikely]]
+      tell_of_ends();
+  }
+}
+
+template <bool is_plain>
+[[gnu::always_inline]] inline status client::run_body(const lane<>::record& task,
+                                                      std::uint32_t number) noexcept {
+  const resolved* const known =
+      is_plain || unconfined_ == nullptr ? procedures_.find_known(task.procedure) : nullptr;
+  if (known == nullptr) [[unlikely]]
+    return run_unknown(task, number);
+  return call_body<is_plain>(task, *known, number);
+}
+
+// For the first time here; or the procedure cannot be found, or nothing may run.
+[[gnu::noinline]] status client::run_unknown(const lane<>::record& task,
+                                             std::uint32_t number) noexcept {
   resolved procedure;
   const char* why =
       unconfined_ != nullptr ? unconfined_ : procedures_.find(task.procedure, &procedure);
-  if (why != nullptr) return fail(how, status::bad_procedure, why);
+  if (why != nullptr) return fail(lane_.new_details(number), status::bad_procedure, why);
+  return call_body<false>(task, procedure, number);
+}
+
+// The details are written if the body does not succeed. A process that the body has forked has
+// none.
+template <bool is_plain>
+[[gnu::always_inline]] inline status client::call_body(const lane<>::record& task,
+                                                       const resolved& procedure,
+                                                       std::uint32_t number) noexcept {
   try {
-    pass(chaos_step::resolved, "worker.resolved");
+    if (!is_plain) pass(chaos_step::resolved, "worker.resolved");
     const int task_code =
-        task.is_timed ? run_timed(procedure, task, how)
+        task.is_timed ? run_timed(procedure, task, lane_.new_details(number))
                       : procedure.run(call{task.arguments, task.argument_count, procedure.context});
     end_if_forked(task_code != 0);
-    if (task_code == 0) return status::ok;
+    if (task_code == 0) [[likely]]
+      return status::ok;
+    end_details& how = lane_.new_details(number);
     fail(how, status::task_failed, "");
     how.task_code = task_code;
   } catch (const stopped_range& s) {
     end_if_forked(true);
+    end_details& how = lane_.new_details(number);
     fail(how, s.code(), s.what());
     how.task_code = s.task_code();
     how.stopped_at = s.at();
     return s.code();
   } catch (const std::exception& e) {
     end_if_forked(true);
-    fail(how, status::task_failed, text_of(e));
+    fail(lane_.new_details(number), status::task_failed, text_of(e));
   } catch (...) {
     end_if_forked(true);
-    fail(how, status::task_failed, "an exception that is no std::exception");
+    fail(lane_.new_details(number), status::task_failed, "an exception that is no std::exception");
   }
   return status::task_failed;
 }

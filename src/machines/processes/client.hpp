@@ -12,6 +12,8 @@
 
 namespace lev::processes {
 
+inline bool is_retiring = false;  // retire_worker() was called in this process
+
 class client final : public column_watch {
  public:
   // How long an idle worker waits before it tells the host of an end that no thread seems to await.
@@ -28,6 +30,7 @@ class client final : public column_watch {
         next_(start.lane->first),
         procedures_(&start.board->procedures),
         is_tested_(start.about->chaos != 0 || has_fault_plan()),
+        is_plain_(!is_tested_ && !is_confined() && out < 0),
         random_(start.about->seed * 0x10001u ^ std::uint64_t{start.lane->first} << 20 ^
                 static_cast<std::uint64_t>(getpid())) {}
 
@@ -50,6 +53,11 @@ class client final : public column_watch {
   bool lacks_library() noexcept { return is_confined() && lacks_library_of_next(); }
   // run() runs the lane's next task, from its claim to the publication of its end.
   void run() noexcept;
+  // run_plainly() runs it and those behind it that are there by then, without what is_plain() tells
+  // is not to be asked of each, and restores the floating-point mode after each. The worker serves
+  // this host only. It returns when there is none, or the worker must retire.
+  bool is_plain() const noexcept { return is_plain_; }
+  void run_plainly(std::uint64_t mode) noexcept;
   // go_on() follows its end: the host is told at once if it wants that and there is more to do
   // here.
   void go_on() noexcept {
@@ -115,7 +123,14 @@ class client final : public column_watch {
   void pass_test(chaos_step step, fault_name point) noexcept;
   void notify_if_unwatched() noexcept;
   void notify() noexcept;
-  status run_body(const lane<>::record& task, end_details& how) noexcept;
+  template <bool is_plain>
+  void run_next() noexcept;
+  template <bool is_plain>
+  status run_body(const lane<>::record& task, std::uint32_t number) noexcept;
+  status run_unknown(const lane<>::record& task, std::uint32_t number) noexcept;
+  template <bool is_plain>
+  status call_body(const lane<>::record& task, const resolved& procedure,
+                   std::uint32_t number) noexcept;
 
   const std::uint32_t number_;
   const output prints_;
@@ -128,6 +143,7 @@ class client final : public column_watch {
   bool has_rung_ = true;  // for the end of its last task
   book_reader procedures_;
   const bool is_tested_;
+  const bool is_plain_;
   random_source random_;
   const char* unconfined_ = nullptr;  // why the worker could not be confined; then it runs nothing
 };

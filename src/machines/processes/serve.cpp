@@ -36,7 +36,6 @@ constexpr std::uint64_t short_spin_ns = client::patience_ns;
 
 constexpr int kill_ms_max = 1'000;        // in which a keeper kills a worker that it has claimed
 bool is_confined = false;                 // this process has given up its rights
-bool is_retiring = false;                 // retire_worker() was called in this process
 std::uint64_t idle_ns_max = no_deadline;  // retire_worker_after()
 
 void (*at_end)() = nullptr;
@@ -92,6 +91,11 @@ class worker_process {
     for (const auto& c : clients_) c->arrive();
     for (;;) {
       client& c = await();
+      if (berth_ == nullptr && c.is_plain()) {
+        c.run_plainly(float_mode_);
+        if (is_retiring) leave();
+        continue;
+      }
       if (c.lacks_library()) leave(new_library_code);
       c.pass(chaos_step::received, "worker.received");
       if (berth_ == nullptr) {
