@@ -65,9 +65,8 @@ void shorten(remote_line& line, std::uint32_t count) noexcept {
       line.limited &= ~remote_line::bit_of(line.collected);
     }
   }
-  line.load.store(line.posted - line.collected, memory_order_relaxed);
   line.is_full.store(0, memory_order_relaxed);
-  line.note_spare();
+  line.note_load();
 }
 
 // The end of a part of a task (remote/strip.hpp). True: it was the last one.
@@ -143,13 +142,37 @@ namespace {
   r.e.costs.note(place, items, r.remote->spent_ns(worker, n));
 }
 
-// Takes the ends of `count` tasks that succeeded, and completes those with nothing to notify. The
-// first other one is kept in `over`, and those behind it are left for another turn.
-void collect_successes(remote_crew& r, participant& self, std::uint32_t worker, std::uint32_t count,
-                       ending& over, taken_ends& found) noexcept {
-  remote_line& line = r.lines[worker];
-  LEV_DCHECK(line.turn.is_held() && !is_there(over) && count <= line.posted - line.collected);
+// Ends the oldest of `count` tasks that succeeded, as long as they have no flags, in a straight
+// line: returns how many. The first one that is to be told is the last, and kept in `over`.
+// Precondition: there is no trace.
+[[gnu::always_inline]] inline std::uint32_t end_plain_ones(engine& e, participant& self,
+                                                           std::uint32_t worker, remote_line& line,
+                                                           std::uint32_t count,
+                                                           ending& over) noexcept {
+  owned_counter& executed = e.participants[worker].counters.executed;
   std::uint32_t taken = 0;
+  std::uint32_t told = 0;
+  while (taken != count) {
+    job& j = line.job_at(line.collected + taken);
+    if (j.task == no_slot || !has_plain_end(j)) break;
+    ++taken;
+    executed.add(1);  // before a waiter sees its end
+    if (!e.task_slots.at(j.task).state.try_finish_alone(j.seen)) [[unlikely]] {
+      over = j;
+      break;
+    }
+    ++told;
+  }
+  self.counters.completed.add(told);
+  return taken;
+}
+
+// Ends the others of them, from the one behind the first `taken`.
+[[gnu::noinline]] std::uint32_t end_with_care(remote_crew& r, participant& self,
+                                              std::uint32_t worker, std::uint32_t taken,
+                                              std::uint32_t count, ending& over,
+                                              taken_ends& found) noexcept {
+  remote_line& line = r.lines[worker];
   while (taken != count && !is_there(over)) {
     job& j = line.job_at(line.collected + taken++);
     if (j.task == no_slot) continue;  // it was taken back
@@ -163,6 +186,22 @@ void collect_successes(remote_crew& r, participant& self, std::uint32_t worker, 
       over = j;
     }
   }
+  return taken;
+}
+
+// Takes the ends of `count` tasks that succeeded, and completes those with nothing to notify. The
+// first other one is kept in `over`, and those behind it are left for another turn.
+[[gnu::always_inline]] inline void collect_successes(remote_crew& r, participant& self,
+                                                     std::uint32_t worker, remote_line& line,
+                                                     std::uint32_t count, ending& over,
+                                                     taken_ends& found) noexcept {
+  LEV_DCHECK(line.turn.is_held() && !is_there(over) && count <= line.posted - line.collected);
+  std::uint32_t taken = 0;
+  if (!r.is_traced) [[likely]]
+    taken = end_plain_ones(r.e, self, worker, line, count, over);
+  found.is_one_told |= taken != (is_there(over) ? 1 : 0);
+  if (taken != count && !is_there(over)) [[unlikely]]
+    taken = end_with_care(r, self, worker, taken, count, over, found);
   r.remote->take_successes(worker, taken);
   shorten(line, taken);
 }
@@ -193,12 +232,46 @@ taken_ends collect_ends(remote_crew& r, participant& self, std::uint32_t worker,
     }
     if (line.posted == line.collected) break;
     const remote_ends there = r.remote->ends_of(worker);
-    if (there.successes != 0) collect_successes(r, self, worker, there.successes, over, found);
+    if (there.successes != 0)
+      collect_successes(r, self, worker, line, there.successes, over, found);
     if (is_there(over) || !there.has_other) break;
     if (!collect_written(r, worker, over)) break;
     end_other(r, self, over, found);
   }
   return found;
+}
+
+// Takes the ends of one line that are there. False: there is more to do than to end tasks with
+// nothing to notify.
+[[gnu::always_inline]] static inline bool take_plain_ends(remote_crew& r, participant& self,
+                                                          std::uint32_t worker) noexcept {
+  remote_line& line = r.lines[worker];
+  if (line.left.load(memory_order_relaxed) != 0) return false;
+  if (line.load.load(memory_order_relaxed) == 0) return true;
+  if (!line.turn.try_hold()) return false;
+  ending over = no_ending;
+  taken_ends found;
+  const remote_ends there = r.remote->ends_of(worker);
+  const bool is_clear = line.left.load(memory_order_relaxed) == 0;
+  if (there.successes != 0 && is_clear)
+    collect_successes(r, self, worker, line, there.successes, over, found);
+  if (is_there(over)) line.leave(over);
+  const bool was_asked = end_turn(line);
+  return is_clear && !is_there(over) && !there.has_other && !found.is_one_back && !was_asked;
+}
+
+bool take_plain_ends(remote_crew& r, participant& self) noexcept {
+  engine& e = r.e;
+  if (e.sched.has_waiting() || !e.sched.ready().first().looks_empty()) return false;
+  bool& is_tending = r.tender_of(self).is_tending;
+  LEV_DCHECK(!is_tending && self.ended_pieces == 0);
+  const std::uint64_t before = self.counters.completed.read();
+  bool is_all = true;
+  is_tending = true;  // a part of a task that goes on is posted afterwards
+  for (std::uint32_t w = 0; w < e.workers; ++w) is_all &= take_plain_ends(r, self, w);
+  is_tending = false;
+  if (self.counters.completed.read() != before) tell_barrier(e);
+  return is_all && (e.workers == 1 || !is_uneven(r));
 }
 
 void keep_ends(remote_crew& r, std::uint32_t worker) noexcept {

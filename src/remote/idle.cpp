@@ -2,7 +2,7 @@
 // Where the workers need every core it neither polls for long nor lingers, and naps.
 #include "worker/idle.hpp"
 #include "base/numbers.hpp"
-#include "remote/remote_crew.hpp"
+#include "remote/line_turn.hpp"
 #include "worker/serve.hpp"
 #include "worker/share_core.hpp"
 #include "worker/worker.hpp"
@@ -192,8 +192,9 @@ void remote_crew::resume_watch(const participant& p) noexcept {
 
 bool remote_crew::take_ends(participant& self) noexcept {
   if (self.running != nullptr || is_service(self) || tender_of(self).is_tending) return false;
-  tell_ends(e, self);
-  tend_all(*this, self);
+  if (owes_ends(self)) [[unlikely]]
+    tell_ends(e, self);
+  if (!take_plain_ends(*this, self)) tend_all(*this, self);
   return true;
 }
 

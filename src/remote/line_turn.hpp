@@ -128,6 +128,11 @@ taken_ends collect_ends(remote_crew& r, participant& self, std::uint32_t worker,
 // one. False: there is none.
 bool collect_written(remote_crew& r, std::uint32_t worker, ending& over) noexcept;
 
+// take_plain_ends() takes the ends that are there for a host that is about to wait, and neither
+// tends nor owes any: one look at each line. False: there may be more to do, which tend_all() does.
+bool take_plain_ends(remote_crew& r, participant& self) noexcept;
+// is_uneven() tells whether a worker has nothing to do, and could get a task of another.
+bool is_uneven(remote_crew& r) noexcept;
 // leave_ended() leaves the end of a task that had to end, and is no longer in the line, for tend()
 // to complete. In the line's turn.
 void leave_ended(remote_crew& r, remote_line& line, std::uint32_t task) noexcept;

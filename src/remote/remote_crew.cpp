@@ -68,6 +68,7 @@ bool remote_crew::open() {
     LEV_ASSERT(p.store != nullptr && p.is_worker);
   }
   shares_workers = settings().pool != nullptr;
+  is_traced = e.settings.trace_events != 0;
   // No participant polls, and the service always counts as a sleeper: so every ring reaches it.
   e.doorbell.start_polling();
   e.doorbell.start_sleeping(e.workers);

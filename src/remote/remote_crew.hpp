@@ -79,6 +79,7 @@ class remote_crew final : public crew {
 
   remote_workers* const remote;
   bool shares_workers = false;           // with other host processes
+  bool is_traced = false;                // then all participants are
   std::unique_ptr<remote_line[]> lines;  // one for each worker
   std::unique_ptr<tender[]> tenders;     // one for each participant
   std::uint32_t idle_deaths = 0;  // for the service: workers in a row that died without a task

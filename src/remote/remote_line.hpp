@@ -81,13 +81,13 @@ struct alignas(line_pair_bytes) remote_line {
   bool was_asked(std::uint32_t n) const noexcept { return (asked & bit_of(n)) != 0; }
   bool is_limited(std::uint32_t n) const noexcept { return (limited & bit_of(n)) != 0; }
 
-  // note_spare() is called by the turn's holder after each change of the three numbers above.
-  [[gnu::always_inline]] void note_spare() noexcept {
-    LEV_DCHECK(turn.is_held() && posted - collected <= line_jobs_max);
-    if (asked != 0) [[unlikely]]
-      return note_unasked();
-    const std::uint32_t tasks = posted - collected;  // all have their task
-    spare.store(2 * tasks - (tasks != 0 ? 1 : 0), memory_order_relaxed);
+  // note_spare() is called by the turn's holder after each change of the three numbers above, and
+  // note_load() where tasks were sent, or have left.
+  [[gnu::always_inline]] void note_spare() noexcept { note_spare(posted - collected); }
+  [[gnu::always_inline]] void note_load() noexcept {
+    const std::uint32_t tasks = posted - collected;
+    load.store(tasks, memory_order_relaxed);
+    note_spare(tasks);
   }
   // leave() keeps the end of a task that was in the line for the next tender. Tenders take such
   // ends one by one, because the callback of each may wait for any of the others.
@@ -105,6 +105,13 @@ struct alignas(line_pair_bytes) remote_line {
   }
 
  private:
+  [[gnu::always_inline]] void note_spare(std::uint32_t tasks) noexcept {
+    LEV_DCHECK(turn.is_held() && tasks <= line_jobs_max && tasks == posted - collected);
+    if (asked != 0) [[unlikely]]
+      return note_unasked();
+    // All have their task.
+    spare.store(tasks != 0 ? 2 * tasks - 1 : 0, memory_order_relaxed);
+  }
   [[gnu::noinline]] void note_unasked() noexcept {
     const auto count = static_cast<std::uint32_t>(std::popcount(asked));
     LEV_DCHECK(count <= posted - collected);

@@ -87,13 +87,17 @@ bool level(remote_crew& r) noexcept {
 
 }  // namespace
 
+bool is_uneven(remote_crew& r) noexcept {
+  return find_uneven(r) != none;
+}
+
 bool has_remote_work(remote_crew& r) noexcept {
   engine& e = r.e;
   if (e.sched.has_waiting() && e.sched.ready().first().size() < e.takers) return true;
   for (std::uint32_t w = 0; w < e.workers; ++w) {
     if (line_wants(r, w)) return true;
   }
-  return find_uneven(r) != none;
+  return is_uneven(r);
 }
 
 std::uint32_t ask_back(remote_crew& r, std::uint32_t worker, std::uint32_t n) noexcept {

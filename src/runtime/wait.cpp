@@ -402,14 +402,16 @@ detail::runtime_state* home_of(const ticket* tickets, std::size_t count) noexcep
 // waited for: one whose task has failed is collected without. Only a thread that serves nowhere: a
 // guest has more to do (runtime/guest.cpp), as has one whose batch is not sent. The clock begins
 // before a callback runs.
-[[gnu::noinline]] bool take_ends(detail::runtime_state& c, participant& self, std::uint64_t id,
-                                 detail::set_timeout& timeout) noexcept {
-  if (timeout.is_poll() || self.batches != nullptr || current_actor() != nullptr) return false;
-  if (detail::check_ticket(&c, id) != status::ok ||
-      !c.task_slots.at(detail::ticket_task(id)).state.is_pending(detail::ticket_generation(id)))
-    return false;
+[[gnu::always_inline]] inline void take_ends(detail::runtime_state& c, participant& self,
+                                             std::uint64_t id,
+                                             detail::set_timeout& timeout) noexcept {
+  const std::uint32_t task = static_cast<std::uint32_t>(id) - 1;  // beyond all slots if it is none
+  if (task >= c.task_slots.count() ||
+      !c.task_slots.at(task).state.is_pending(detail::ticket_generation(id)))
+    return;
+  if (timeout.is_poll() || self.batches != nullptr || current_actor() != nullptr) return;
   timeout.left_ns(&c);
-  return c.crew->take_ends(self);
+  c.crew->take_ends(self);
 }
 
 }  // namespace
@@ -436,10 +438,8 @@ outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns,
       self = home == nullptr || !is_good ? nullptr : detail::here(*home);
     }
     std::size_t left = i + 1;
+    if (self != nullptr && home->asks_crew) take_ends(*home, *self, tickets[i].id(), timeout);
     if (self != nullptr) left = detail::collect_ended(*home, *self, tickets, left);
-    if (left > i && self != nullptr && home->asks_crew &&
-        take_ends(*home, *self, tickets[i].id(), timeout))
-      left = detail::collect_ended(*home, *self, tickets, left);
     if (left > i && self != nullptr && self->running != nullptr) [[unlikely]] {
       timeout.left_ns(home);  // its clock begins before a child runs
       left = detail::collect_children(*home, *self, tickets, left);

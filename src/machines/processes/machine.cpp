@@ -36,7 +36,8 @@ static_assert(sizeof(remote_end::text) == processes::end_details::text_max + 1);
 class process_machine;
 thread_local const process_machine* served_here = nullptr;
 
-class process_machine final : public machine, public remote_workers {
+// What a task calls is at the beginning of the object: calls of the second base need one step more.
+class process_machine final : public remote_workers, public machine {
  public:
   explicit process_machine(const config& c) noexcept : pool_(c), start_ns_(monotonic_ns()) {}
 
@@ -261,14 +262,13 @@ status checked_result(std::uint8_t code, bool was_skipped) noexcept {
 
 remote_ends process_machine::ends_of(std::uint32_t worker) const noexcept {
   const pool::worker_state& s = pool_.at(worker);
-  const std::uint32_t begin = s.collected.load(memory_order_relaxed) + 1;
-  const std::uint32_t end = s.posted.load(memory_order_relaxed) + 1;
-  remote_ends there;
-  std::uint32_t n = begin;
-  while (n != end && s.lane->has_success(n)) ++n;
-  there.successes = n - begin;
-  there.has_other = n != end && s.lane->has_end(n);
-  return there;
+  const lane<>& own = *s.lane;
+  const std::uint32_t before = s.collected.load(memory_order_relaxed);
+  const std::uint32_t last = s.posted.load(memory_order_relaxed);
+  std::uint32_t n = before;
+  while (n != last && own.has_success(n + 1)) ++n;
+  return {n - before, n != last && own.has_end(n + 1)};
+
 }
 
 std::uint64_t process_machine::spent_ns(std::uint32_t worker, std::uint32_t n) const noexcept {
@@ -303,6 +303,11 @@ bool process_machine::collect(std::uint32_t worker, remote_end* end) noexcept {
   const std::size_t bytes = smaller<std::size_t>(how.text_bytes, processes::end_details::text_max);
   end->task_code = how.task_code;
   end->stopped_at = how.stopped_at;
+// By itself, so that its caller saves no registers.
+[[gnu::cold, gnu::noinline]] void pass_collect() noexcept {
+  fault_at("host.collect");
+}
+
   char text[processes::end_details::text_max];
   for (std::size_t i = 0; i < bytes; ++i) text[i] = how.text[i];
   const std::size_t kept = bytes == 0 ? 0 : processes::make_printable(text, bytes, end->text);
