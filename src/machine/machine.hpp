@@ -38,14 +38,17 @@ struct capability {
   bool working_hosts = true;  // host threads that wait may run tasks
 };
 
-// A task on its way to a worker in another process. Addresses mean the same there as here.
+// A task on its way to a worker in another process. Addresses mean the same there as here. It is
+// passed in two registers, and what stands before its arguments is copied as one word.
 struct remote_call {
   procedure_id procedure = 0;
   std::uint8_t argument_count = 0;
   bool is_timed = false;
-  const argument* arguments = nullptr;
   std::uint16_t attempt = 1;
+  std::uint16_t unused = 0;
+  const argument* arguments = nullptr;
 };
+static_assert(std::is_trivially_copyable_v<remote_call> && sizeof(remote_call) == 16);
 
 // The end of the task: bytes from another process, which are copied once, then checked, then used.
 struct remote_end {
@@ -103,10 +106,14 @@ class remote_workers {
 
   // can_run() makes a procedure known to the workers; null, or why it cannot run there. Any thread.
   virtual const char* can_run(procedure_id id) noexcept = 0;
+  // known() has a 1 for each procedure that was made known; acquired, it publishes that. Any
+  // thread.
+  virtual const atomic<std::uint8_t>* known() const noexcept = 0;
   // write() writes a task for the worker, `ahead` places behind its next one; post() sends off the
-  // next `count`, which were written since the last post().
-  virtual void write(std::uint32_t worker, std::uint32_t ahead, const remote_call& c) noexcept = 0;
+  // next `count`, which were written since the last post(). send() does both for one task.
+  virtual void write(std::uint32_t worker, std::uint32_t ahead, remote_call c) noexcept = 0;
   virtual void post(std::uint32_t worker, std::uint32_t count) noexcept = 0;
+  virtual void send(std::uint32_t worker, remote_call c) noexcept = 0;
   // take_back() asks the worker not to begin the n-th uncollected task (from 0). True: it has not,
   // and will not; the task's end means nothing. False: that is not certain, and the end will tell:
   // `cancelled` if the worker did not begin it.

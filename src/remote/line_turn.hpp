@@ -113,6 +113,10 @@ inline bool is_away(remote_crew& r, std::uint32_t worker) noexcept {
 // must no longer run, its end is left in `over`, and nothing more is posted. True: it has posted.
 bool fill_line(remote_crew& r, std::uint32_t worker, ending& over) noexcept;
 
+// start_patrol(): the service begins to check whether lines move, and goes on as long as they have
+// tasks.
+[[gnu::cold, gnu::noinline]] void start_patrol(remote_crew& r) noexcept;
+
 // What collect_ends() has found: a task that had nothing to notify and is complete; a task that
 // went back to the queue.
 struct taken_ends {
@@ -124,15 +128,15 @@ struct taken_ends {
 // the turn has ended, because user code may run when it is told, and may wait for any other task.
 taken_ends collect_ends(remote_crew& r, participant& self, std::uint32_t worker,
                         ending& over) noexcept;
-// collect_written() takes the oldest end that the worker has written, of whatever kind, if there is
-// one. False: there is none.
-bool collect_written(remote_crew& r, std::uint32_t worker, ending& over) noexcept;
-
 // take_plain_ends() takes the ends that are there for a host that is about to wait, and neither
 // tends nor owes any: one look at each line. False: there may be more to do, which tend_all() does.
 bool take_plain_ends(remote_crew& r, participant& self) noexcept;
 // is_uneven() tells whether a worker has nothing to do, and could get a task of another.
 bool is_uneven(remote_crew& r) noexcept;
+// collect_written() takes the oldest end that the worker has written, of whatever kind, if there is
+// one. False: there is none.
+bool collect_written(remote_crew& r, std::uint32_t worker, ending& over) noexcept;
+
 // leave_ended() leaves the end of a task that had to end, and is no longer in the line, for tend()
 // to complete. In the line's turn.
 void leave_ended(remote_crew& r, remote_line& line, std::uint32_t task) noexcept;

@@ -13,6 +13,10 @@
 
 namespace lev {
 
+void start_patrol(remote_crew& r) noexcept {
+  if (r.is_patrolled.exchange(1, memory_order_relaxed) == 0) r.remote->notify_service();
+}
+
 namespace {
 
 // Why a ready task will not run after all; ok when it will.
@@ -34,11 +38,6 @@ void start_timing(remote_crew& r) noexcept {
   if (r.is_timing.load(memory_order_seq_cst) == 0 &&
       r.is_timing.exchange(1, memory_order_seq_cst) == 0)  // Pairs with service_deadline() too
     r.remote->notify_service();
-}
-
-// The service begins to check whether lines move, and goes on as long as they have tasks.
-[[gnu::cold, gnu::noinline]] void start_patrol(remote_crew& r) noexcept {
-  if (r.is_patrolled.exchange(1, memory_order_relaxed) == 0) r.remote->notify_service();
 }
 
 // The number of the attempt at the task, from 1. Nothing is looked up until some task of the
@@ -102,7 +101,7 @@ prepared stage_job(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   note_limit(r, line, n, time_limit_of(r, j.task));
   r.remote->write(
       worker, ahead,
-      {j.procedure, j.argument_count, (j.flags & task_timed) != 0, j.views, attempt_of(r, j)});
+      {j.procedure, j.argument_count, (j.flags & task_timed) != 0, attempt_of(r, j), 0, j.views});
   return prepared::good;
 }
 
@@ -133,8 +132,7 @@ prepared prepare(remote_crew& r, std::uint32_t worker, std::uint32_t n,
   LEV_DCHECK(line.turn.is_held() && line.is_up && count != 0);
   line.posted += count;
   // The load must be right before an end can be there.
-  line.load.store(line.posted - line.collected, memory_order_relaxed);
-  line.note_spare();
+  line.note_load();
   r.remote->post(worker, count);
   // The service's side has the heavy fence, see patrol().
   if (r.is_patrolled.load(memory_order_relaxed) == 0) [[unlikely]]
@@ -201,10 +199,9 @@ bool fill_line(remote_crew& r, std::uint32_t worker, ending& over) noexcept {
 // task must be queued.
 static bool send_straight(remote_crew& r, participant& self, std::uint32_t task) noexcept {
   engine& e = r.e;
-  const bool is_traced = e.participants[0].events.is_open();  // as all workers
   if (r.tender_of(self).is_tending || self.comes_back || e.sched.has_waiting() ||
       !e.sched.ready().first().looks_empty() || e.cancelling.load(memory_order_relaxed) != 0 ||
-      is_traced)
+      r.is_traced)
     return false;
   for (std::uint32_t w = 0; w < e.workers; ++w) {
     remote_line& line = r.lines[w];

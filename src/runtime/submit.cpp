@@ -427,8 +427,8 @@ std::uint64_t submit_at_once(runtime_state* c, const draft& d) noexcept {
   return submit_plainly(*c, here(*c), d, false);
 }
 
-std::uint64_t submit_elsewhere(runtime_state& c, participant& self, const draft& d, bool detached,
-                               std::uint64_t plain_kinds) {
+std::uint64_t submit_far_away(runtime_state& c, participant& self, const draft& d, bool detached,
+                              std::uint64_t plain_kinds) {
   const procedure_entry& p = procedure_at(d.procedure);
   LEV_DCHECK(find_procedure(d.procedure) == &p);
   const std::uint64_t id = try_elsewhere(c, self, d, detached, p, plain_kinds);

@@ -1,6 +1,7 @@
 // The models have no workers in other processes, and no contexts: what the pipeline would call for
 // contexts, and never does, ends the program. So does what is asked when no worker can be started.
 #include "remote/remote_crew.hpp"
+#include "runtime/submit.hpp"
 #include "share/role.hpp"
 #include "share/shortage.hpp"
 #include "sync/exiting.hpp"
@@ -68,5 +69,11 @@ process_role role() noexcept {
 const char* procedure_name(procedure_id) noexcept {
   return "?";
 }
+namespace detail {
+std::uint64_t submit_elsewhere(runtime_state& c, participant& self, const draft& d, bool detached,
+                               std::uint64_t plain_kinds) {
+  return submit_far_away(c, self, d, detached, plain_kinds);
+}
+}  // namespace detail
 
 }  // namespace lev

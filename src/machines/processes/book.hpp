@@ -74,6 +74,8 @@ class book_writer {
     return written_[id].load(memory_order_acquire) != 0;
   }
   const char* write(procedure_id id) noexcept;
+  // What has() looks at.
+  const atomic<std::uint8_t>* written() const noexcept { return written_; }
 
  private:
   struct sighting;
@@ -110,14 +112,14 @@ class book_reader {
     *found = *known;
     return nullptr;
   }
-
-  // For a worker that can open no files later, load_all() opens and keeps every library of the book
   // find_known() returns null where it must be looked up first.
   const resolved* find_known(procedure_id id) const noexcept {
     if (id > procedure_count_max || known_[id].run == nullptr) [[unlikely]]
       return nullptr;
     return &known_[id];
   }
+
+  // For a worker that can open no files later, load_all() opens and keeps every library of the book
   // that has a verdict (trial.hpp), and remembers those that cannot or must not be opened. Returns
   // null, or what is now wrong with this process: a library has started a thread, and had started
   // none when it was tried. From then on has_all_of() tells whether the procedure's libraries were

@@ -28,6 +28,7 @@
 
 #include "sync/env.hpp"
 
+#include <cstddef>
 #include <cstring>
 #include <type_traits>
 
@@ -68,6 +69,7 @@ struct lane {
     std::uint8_t argument_count = 0;
     bool is_timed = false;
     std::uint16_t attempt = 0;  // from 1; for a looker (look.cpp)
+    std::uint16_t unused = 0;
     argument arguments[argument_count_max];
   };
   using end_word = typename Env::template atomic<std::uint64_t>;
@@ -83,6 +85,18 @@ struct lane {
   record& new_record(std::uint32_t number) noexcept {
     record_of(number).skip.store(number - 1, memory_order_relaxed);
     return record_of(number);
+  }
+  // describe() copies what stands before the arguments of a call, which is laid out like a record.
+  template <class Call>
+  static void describe(record& r, const Call& call) noexcept {
+    constexpr std::size_t begin = offsetof(record, procedure);
+    constexpr std::size_t bytes = offsetof(record, arguments) - begin;
+    static_assert(bytes == sizeof(std::uint64_t) && offsetof(Call, arguments) == bytes &&
+                  offsetof(Call, procedure) == 0 &&
+                  offsetof(Call, argument_count) == offsetof(record, argument_count) - begin &&
+                  offsetof(Call, is_timed) == offsetof(record, is_timed) - begin &&
+                  offsetof(Call, attempt) == offsetof(record, attempt) - begin);
+    std::memcpy(reinterpret_cast<char*>(&r) + begin, &call, bytes);
   }
   // post() publishes `count` records from number `begin` on, the first one last: a worker takes
   // them in order, so it finds none of them or all, and one handshake is enough. Returns whether

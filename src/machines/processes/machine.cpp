@@ -103,8 +103,12 @@ class process_machine final : public remote_workers, public machine {
   const char* can_run(procedure_id id) noexcept override {
     return pool_.procedures().has(id) ? nullptr : pool_.procedures().write(id);
   }
-  void write(std::uint32_t worker, std::uint32_t ahead, const remote_call& c) noexcept override;
+  const atomic<std::uint8_t>* known() const noexcept override {
+    return pool_.procedures().written();
+  }
+  void write(std::uint32_t worker, std::uint32_t ahead, remote_call c) noexcept override;
   void post(std::uint32_t worker, std::uint32_t count) noexcept override;
+  void send(std::uint32_t worker, remote_call c) noexcept override;
   bool take_back(std::uint32_t worker, std::uint32_t n) noexcept override;
   bool has_end(std::uint32_t worker) const noexcept override {
     const pool::worker_state& s = pool_.at(worker);
@@ -151,6 +155,9 @@ class process_machine final : public remote_workers, public machine {
   void rouse_parent() noexcept override { pool_.rouse_zygote(); }
 
  private:
+  void write_record(pool::worker_state& s, std::uint32_t number, remote_call c) noexcept;
+  void post_records(std::uint32_t worker, pool::worker_state& s, std::uint32_t first,
+                    std::uint32_t count) noexcept;
   [[gnu::noinline]] void post_with_faults(std::uint32_t worker, std::uint32_t first,
                                           std::uint32_t count) noexcept;
   struct launch {
@@ -216,36 +223,54 @@ bool process_machine::take_back(std::uint32_t worker, std::uint32_t n) noexcept 
   return is_back;
 }
 
-void process_machine::write(std::uint32_t worker, std::uint32_t ahead,
-                            const remote_call& c) noexcept {
-  pool::worker_state& s = pool_.at(worker);
-  const std::uint32_t number = s.posted.load(memory_order_relaxed) + 1 + ahead;
+// A number's place is used again: what was asked of the task before is forgotten.
+[[gnu::cold, gnu::noinline]] void forget_requests(pool::worker_state& s,
+                                                  std::uint32_t number) noexcept {
+  s.skipped &= ~pool::bit_of(number);
+  s.taken_back &= ~pool::bit_of(number);
+}
+
+inline void process_machine::write_record(pool::worker_state& s, std::uint32_t number,
+                                          remote_call c) noexcept {
   LEV_DCHECK(number - 1 - s.collected.load(memory_order_relaxed) < processes::lane_records);
   LEV_DCHECK(c.argument_count <= argument_count_max && c.attempt != 0);
   LEV_DCHECK(pool_.procedures().has(c.procedure));
-  if ((s.skipped | s.taken_back) != 0) [[unlikely]] {
-    s.skipped &= ~pool::bit_of(number);
-    s.taken_back &= ~pool::bit_of(number);
-  }
+  if ((s.skipped | s.taken_back) != 0) [[unlikely]]
+    forget_requests(s, number);
   lane<>::record& r = s.lane->new_record(number);
-  r.procedure = c.procedure;
-  r.argument_count = c.argument_count;
-  r.is_timed = c.is_timed;
-  r.attempt = c.attempt;
+  lane<>::describe(r, c);
   for (unsigned i = 0; i < c.argument_count; ++i) r.arguments[i] = c.arguments[i];
 }
 
-void process_machine::post(std::uint32_t worker, std::uint32_t count) noexcept {
-  pool::worker_state& s = pool_.at(worker);
-  const std::uint32_t first = s.posted.load(memory_order_relaxed) + 1;
+inline void process_machine::post_records(std::uint32_t worker, pool::worker_state& s,
+                                          std::uint32_t first, std::uint32_t count) noexcept {
   // Pairs with show_victim(): publishes the records.
   s.posted.store(first + count - 1, memory_order_release);
   LEV_DCHECK(s.posted.load(memory_order_relaxed) - s.collected.load(memory_order_relaxed) <=
              processes::lane_records);
   if (has_fault_plan()) [[unlikely]]
     return post_with_faults(worker, first, count);
-  if (s.lane->post(first, count)) pool_.wake(worker);
+  if (s.lane->post(first, count)) [[unlikely]]
+    pool_.wake(worker);
 }
+
+void process_machine::write(std::uint32_t worker, std::uint32_t ahead, remote_call c) noexcept {
+  pool::worker_state& s = pool_.at(worker);
+  write_record(s, s.posted.load(memory_order_relaxed) + 1 + ahead, c);
+}
+
+void process_machine::post(std::uint32_t worker, std::uint32_t count) noexcept {
+  pool::worker_state& s = pool_.at(worker);
+  post_records(worker, s, s.posted.load(memory_order_relaxed) + 1, count);
+}
+
+void process_machine::send(std::uint32_t worker, remote_call c) noexcept {
+  pool::worker_state& s = pool_.at(worker);
+  const std::uint32_t number = s.posted.load(memory_order_relaxed) + 1;
+  write_record(s, number, c);
+  post_records(worker, s, number, 1);
+}
+
 void process_machine::post_with_faults(std::uint32_t worker, std::uint32_t first,
                                        std::uint32_t count) noexcept {
   fault_at("host.post");
@@ -268,7 +293,6 @@ remote_ends process_machine::ends_of(std::uint32_t worker) const noexcept {
   std::uint32_t n = before;
   while (n != last && own.has_success(n + 1)) ++n;
   return {n - before, n != last && own.has_end(n + 1)};
-
 }
 
 std::uint64_t process_machine::spent_ns(std::uint32_t worker, std::uint32_t n) const noexcept {
@@ -279,11 +303,17 @@ std::uint64_t process_machine::spent_ns(std::uint32_t worker, std::uint32_t n) c
   return how.spent_ns;
 }
 
+// By itself, so that its caller saves no registers.
+[[gnu::cold, gnu::noinline]] void pass_collect() noexcept {
+  fault_at("host.collect");
+}
+
 void process_machine::take_successes(std::uint32_t worker, std::uint32_t count) noexcept {
   pool::worker_state& s = pool_.at(worker);
   const std::uint32_t before = s.collected.load(memory_order_relaxed);
   LEV_DCHECK(count != 0 && count <= s.posted.load(memory_order_relaxed) - before);
-  fault_at("host.collect");
+  if (has_fault_plan()) [[unlikely]]
+    pass_collect();
   s.collected.store(before + count, memory_order_relaxed);
 }
 
@@ -303,11 +333,6 @@ bool process_machine::collect(std::uint32_t worker, remote_end* end) noexcept {
   const std::size_t bytes = smaller<std::size_t>(how.text_bytes, processes::end_details::text_max);
   end->task_code = how.task_code;
   end->stopped_at = how.stopped_at;
-// By itself, so that its caller saves no registers.
-[[gnu::cold, gnu::noinline]] void pass_collect() noexcept {
-  fault_at("host.collect");
-}
-
   char text[processes::end_details::text_max];
   for (std::size_t i = 0; i < bytes; ++i) text[i] = how.text[i];
   const std::size_t kept = bytes == 0 ? 0 : processes::make_printable(text, bytes, end->text);

@@ -89,6 +89,7 @@ class pool {
   void* store_of(std::uint32_t worker) noexcept;
   board& its_board() noexcept { return *board_; }
   book_writer& procedures() noexcept { return procedures_; }
+  const book_writer& procedures() const noexcept { return procedures_; }
 
   // has_begun_none(): the worker has begun no task, and will begin none that was taken back before
   // the call.
