@@ -112,7 +112,7 @@ struct alignas(line_pair_bytes) remote_line {
     // All have their task.
     spare.store(tasks != 0 ? 2 * tasks - 1 : 0, memory_order_relaxed);
   }
-  [[gnu::noinline]] void note_unasked() noexcept {
+  [[gnu::cold, gnu::noinline]] void note_unasked() noexcept {
     const auto count = static_cast<std::uint32_t>(std::popcount(asked));
     LEV_DCHECK(count <= posted - collected);
     const bool is_empty = posted == collected;

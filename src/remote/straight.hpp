@@ -2,10 +2,10 @@
 // way of send() in post.cpp, without what that asks of each task. What is taken for granted, and
 // where that is seen to:
 //
-//   no trace; the runtime gives tasks no time limit      remote_crew::sends_straight, at its opening
-//   no limits of its own, no cancellation, attempt 1     the task has no options, and was submitted
-//                                                        just now: only its submitter knows it
-//   its arguments lie in its slot; it is not staged,     submit_elsewhere() (runtime/elsewhere.cpp)
+//   no trace; the runtime gives tasks no time limit     remote_crew::sends_straight, at its opening
+//   no limits of its own, no cancellation, attempt 1    the task has no options, and was submitted
+//                                                       just now: only its submitter knows it
+//   its arguments lie in its slot; it is not staged,    submit_elsewhere() (runtime/elsewhere.cpp)
 //   timed or diced; a host thread submits it
 #ifndef LEVERET_REMOTE_STRAIGHT_HPP
 #define LEVERET_REMOTE_STRAIGHT_HPP

@@ -35,7 +35,7 @@ std::uint64_t submit_elsewhere(runtime_state& c, participant& self, const draft&
       !owes_nothing(self)) [[unlikely]]
     return submit_far_away(c, self, d, detached, plain_kinds);
   auto& r = static_cast<remote_crew&>(*c.crew);
-  if (!r.knows(d.procedure) || c.closing.load(memory_order_relaxed) != 0) [[unlikely]]
+  if (!r.knows(d.procedure)) [[unlikely]]
     return submit_far_away(c, self, d, detached, plain_kinds);
   const std::uint32_t task = c.task_slots.take_kept(self.free_slots, kept);
   self.counters.submitted.add(1);
