@@ -1,9 +1,12 @@
 // Collects ends from the worker of a line, in the line's turn. The ends of successful tasks are
 // taken together, any other end by itself.
+#include <leveret/ticket.hpp>
+
 #include "remote/line_turn.hpp"
 #include "remote/strip.hpp"
 #include "task/slice.hpp"
 #include "worker/complete.hpp"
+#include "worker/worker.hpp"
 #include "worker/write_back.hpp"
 
 #include <utility>
@@ -142,13 +145,30 @@ namespace {
   r.e.costs.note(place, items, r.remote->spent_ns(worker, n));
 }
 
+// The tickets of a caller that waits for all of them; none if there is no such caller. Workers end
+// their tasks in order, and tickets mostly stand in that order: so only the next one is compared.
+struct awaited_tickets {
+  ticket* next = nullptr;
+  ticket* end = nullptr;
+  const detail::runtime_state* home = nullptr;
+
+  void skip_empty() noexcept {
+    while (next != end && !*next) ++next;
+  }
+  bool is_next(std::uint32_t task, std::uint32_t generation) const noexcept {
+    return next != end && next->id() == (std::uint64_t{generation} << 32 | (task + 1)) &&
+           next->home() == home;
+  }
+};
+
 // Ends the oldest of `count` tasks that succeeded, as long as they have no flags, in a straight
-// line: returns how many. The first one that is to be told is the last, and kept in `over`.
-// Precondition: there is no trace.
+// line: returns how many. The first one that is to be told is the last, and kept in `over`. A task
+// whose ticket is the next awaited one is collected in the same step. Precondition: there is no
+// trace.
 [[gnu::always_inline]] inline std::uint32_t end_plain_ones(engine& e, participant& self,
                                                            std::uint32_t worker, remote_line& line,
-                                                           std::uint32_t count,
-                                                           ending& over) noexcept {
+                                                           std::uint32_t count, ending& over,
+                                                           awaited_tickets& awaited) noexcept {
   owned_counter& executed = e.participants[worker].counters.executed;
   std::uint32_t taken = 0;
   std::uint32_t told = 0;
@@ -157,11 +177,19 @@ namespace {
     if (j.task == no_slot || !has_plain_end(j)) break;
     ++taken;
     executed.add(1);  // before a waiter sees its end
-    if (!e.task_slots.at(j.task).state.try_finish_alone(j.seen)) [[unlikely]] {
+    slot& s = e.task_slots.at(j.task);
+    const std::uint32_t generation = state_bits::generation(j.seen);
+    const bool is_awaited = awaited.is_next(j.task, generation);
+    if (!(is_awaited ? s.state.try_finish_collected(j.seen, generation)
+                     : s.state.try_finish_alone(j.seen))) [[unlikely]] {
       over = j;
       break;
     }
     ++told;
+    if (!is_awaited) continue;
+    give_slot(e, self.free_slots, s, j.task);
+    awaited.next->forget();
+    awaited.skip_empty();
   }
   self.counters.completed.add(told);
   return taken;
@@ -194,11 +222,12 @@ namespace {
 [[gnu::always_inline]] inline void collect_successes(remote_crew& r, participant& self,
                                                      std::uint32_t worker, remote_line& line,
                                                      std::uint32_t count, ending& over,
-                                                     taken_ends& found) noexcept {
+                                                     taken_ends& found,
+                                                     awaited_tickets& awaited) noexcept {
   LEV_DCHECK(line.turn.is_held() && !is_there(over) && count <= line.posted - line.collected);
   std::uint32_t taken = 0;
   if (!r.is_traced) [[likely]]
-    taken = end_plain_ones(r.e, self, worker, line, count, over);
+    taken = end_plain_ones(r.e, self, worker, line, count, over, awaited);
   found.is_one_told |= taken != (is_there(over) ? 1 : 0);
   if (taken != count && !is_there(over)) [[unlikely]]
     taken = end_with_care(r, self, worker, taken, count, over, found);
@@ -222,6 +251,7 @@ taken_ends collect_ends(remote_crew& r, participant& self, std::uint32_t worker,
                         ending& over) noexcept {
   remote_line& line = r.lines[worker];
   taken_ends found;
+  awaited_tickets none;
   while (!is_there(over)) {
     const std::uint32_t left = line.left.load(memory_order_relaxed);
     if (left != 0) {
@@ -233,7 +263,7 @@ taken_ends collect_ends(remote_crew& r, participant& self, std::uint32_t worker,
     if (line.posted == line.collected) break;
     const remote_ends there = r.remote->ends_of(worker);
     if (there.successes != 0)
-      collect_successes(r, self, worker, line, there.successes, over, found);
+      collect_successes(r, self, worker, line, there.successes, over, found, none);
     if (is_there(over) || !there.has_other) break;
     if (!collect_written(r, worker, over)) break;
     end_other(r, self, over, found);
@@ -241,10 +271,13 @@ taken_ends collect_ends(remote_crew& r, participant& self, std::uint32_t worker,
   return found;
 }
 
+namespace {
+
 // Takes the ends of one line that are there. False: there is more to do than to end tasks with
 // nothing to notify.
-[[gnu::always_inline]] static inline bool take_plain_ends(remote_crew& r, participant& self,
-                                                          std::uint32_t worker) noexcept {
+[[gnu::always_inline]] inline bool take_plain_ends(remote_crew& r, participant& self,
+                                                   std::uint32_t worker,
+                                                   awaited_tickets& awaited) noexcept {
   remote_line& line = r.lines[worker];
   if (line.left.load(memory_order_relaxed) != 0) return false;
   if (line.load.load(memory_order_relaxed) == 0) return true;
@@ -254,24 +287,42 @@ taken_ends collect_ends(remote_crew& r, participant& self, std::uint32_t worker,
   const remote_ends there = r.remote->ends_of(worker);
   const bool is_clear = line.left.load(memory_order_relaxed) == 0;
   if (there.successes != 0 && is_clear)
-    collect_successes(r, self, worker, line, there.successes, over, found);
+    collect_successes(r, self, worker, line, there.successes, over, found, awaited);
   if (is_there(over)) line.leave(over);
   const bool was_asked = end_turn(line);
   return is_clear && !is_there(over) && !there.has_other && !found.is_one_back && !was_asked;
 }
 
-bool take_plain_ends(remote_crew& r, participant& self) noexcept {
+// One look at each line. False: there may be more to do, which tend_all() does.
+[[gnu::always_inline]] inline bool take_plain_ends(remote_crew& r, participant& self,
+                                                   bool& is_tending,
+                                                   awaited_tickets& awaited) noexcept {
   engine& e = r.e;
-  if (e.sched.has_waiting() || !e.sched.ready().first().looks_empty()) return false;
-  bool& is_tending = r.tender_of(self).is_tending;
   LEV_DCHECK(!is_tending && self.ended_pieces == 0);
+  if (e.sched.has_waiting() || !e.sched.ready().first().looks_empty()) return false;
   const std::uint64_t before = self.counters.completed.read();
   bool is_all = true;
   is_tending = true;  // a part of a task that goes on is posted afterwards
-  for (std::uint32_t w = 0; w < e.workers; ++w) is_all &= take_plain_ends(r, self, w);
+  for (std::uint32_t w = 0; w < e.workers; ++w) is_all &= take_plain_ends(r, self, w, awaited);
   is_tending = false;
   if (self.counters.completed.read() != before) tell_barrier(e);
   return is_all && (e.workers == 1 || !is_uneven(r));
+}
+
+}  // namespace
+
+bool remote_crew::take_ends(participant& self, ticket* tickets, std::size_t count) noexcept {
+  bool& is_tending = tender_of(self).is_tending;
+  if (self.running != nullptr || is_service(self) || is_tending) return false;
+  if (owes_ends(self)) [[unlikely]]
+    tell_ends(e, self);
+  awaited_tickets awaited;
+  if (count != 0) {
+    awaited = {tickets, tickets + count, tickets[count - 1].home()};
+    awaited.skip_empty();
+  }
+  if (!take_plain_ends(*this, self, is_tending, awaited)) tend_all(*this, self);
+  return true;
 }
 
 void keep_ends(remote_crew& r, std::uint32_t worker) noexcept {

@@ -2,7 +2,7 @@
 // Where the workers need every core it neither polls for long nor lingers, and naps.
 #include "worker/idle.hpp"
 #include "base/numbers.hpp"
-#include "remote/line_turn.hpp"
+#include "remote/remote_crew.hpp"
 #include "worker/serve.hpp"
 #include "worker/share_core.hpp"
 #include "worker/worker.hpp"
@@ -190,14 +190,6 @@ void remote_crew::resume_watch(const participant& p) noexcept {
   remote->watch();
 }
 
-bool remote_crew::take_ends(participant& self) noexcept {
-  if (self.running != nullptr || is_service(self) || tender_of(self).is_tending) return false;
-  if (owes_ends(self)) [[unlikely]]
-    tell_ends(e, self);
-  if (!take_plain_ends(*this, self)) tend_all(*this, self);
-  return true;
-}
-
 // A callback waits like a host, because no task runs here below it. If it waits for room, it gives
 // up when nothing is on its way to or from a worker, or is ready for one.
 bool remote_crew::await(participant& self, awaited& what, std::uint64_t deadline_ns,
@@ -205,7 +197,7 @@ bool remote_crew::await(participant& self, awaited& what, std::uint64_t deadline
   constexpr std::uint64_t patience_ns = 10'000'000;
   tender_of(self).nap.begin_wait();
   // Tasks that have ended by now need no wait.
-  if (take_ends(self) && what.is_there()) return true;
+  if (take_ends(self, nullptr, 0) && what.is_there()) return true;
   for (;;) {
     const bool may_give_up = when == giving_up::when_still;
     const std::uint64_t until_ns =

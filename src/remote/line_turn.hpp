@@ -128,9 +128,6 @@ struct taken_ends {
 // the turn has ended, because user code may run when it is told, and may wait for any other task.
 taken_ends collect_ends(remote_crew& r, participant& self, std::uint32_t worker,
                         ending& over) noexcept;
-// take_plain_ends() takes the ends that are there for a host that is about to wait, and neither
-// tends nor owes any: one look at each line. False: there may be more to do, which tend_all() does.
-bool take_plain_ends(remote_crew& r, participant& self) noexcept;
 // is_uneven() tells whether a worker has nothing to do, and could get a task of another.
 bool is_uneven(remote_crew& r) noexcept;
 // collect_written() takes the oldest end that the worker has written, of whatever kind, if there is

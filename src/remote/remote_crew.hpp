@@ -29,6 +29,8 @@
 
 namespace lev {
 
+class ticket;
+
 // hire() makes the crew of a runtime: this one, if its machine has workers in other processes.
 std::unique_ptr<crew> hire(engine& e);
 
@@ -65,7 +67,6 @@ class remote_crew final : public crew {
   void limit(std::uint32_t task, std::uint64_t task_ns_max,
              std::uint32_t max_attempts) noexcept override;
   void want_ends() noexcept override;
-  bool take_ends(participant& self) noexcept override;
   bool holds_tasks() const noexcept override { return true; }
   void recall(participant& self) noexcept override;
   bool end_running(bool all) noexcept override;
@@ -75,6 +76,10 @@ class remote_crew final : public crew {
   void resume_watch(const participant& p) noexcept override;
 
   const processes_config& settings() const noexcept { return e.settings.processes; }
+  // take_ends() tells what has ended by now, for a host that is about to wait. It may consume the
+  // next of these tickets whose tasks have succeeded, if it waits for all of them; the last one is
+  // not empty. False: the caller is where it must not.
+  bool take_ends(participant& self, ticket* tickets, std::size_t count) noexcept;
   // knows() tells that can_do() would have nothing against the procedure.
   bool knows(procedure_id id) const noexcept {
     const atomic<std::uint8_t>* const all = known.load(memory_order_relaxed);

@@ -22,6 +22,10 @@ class set_timeout {
     }
     return remaining_ns();
   }
+  // begin() starts the clock in `home`, if it is not there already.
+  void begin(runtime_state* home) noexcept {
+    if (ns_ > 0) left_ns(home);
+  }
   // From now on a wait only polls. end() is not called before one wait, however short the time: a
   // task's wait lets others run, and a poll does not.
   void end() noexcept { ns_ = 0; }

@@ -2,6 +2,7 @@
 // serve_until(), or inside a task wait_in_task(), with another `awaited`.
 #include "runtime/wait.hpp"
 
+#include "remote/remote_crew.hpp"
 #include "runtime/awaits.hpp"
 #include "runtime/children.hpp"
 #include "runtime/meaning.hpp"
@@ -401,17 +402,21 @@ detail::runtime_state* home_of(const ticket* tickets, std::size_t count) noexcep
 // for those that have ended by now. Callbacks may run in it, so it is only for a ticket that is
 // waited for: one whose task has failed is collected without. Only a thread that serves nowhere: a
 // guest has more to do (runtime/guest.cpp), as has one whose batch is not sent. The clock begins
-// before a callback runs.
+// before a callback runs. It may consume any of the tickets.
 [[gnu::always_inline]] inline void take_ends(detail::runtime_state& c, participant& self,
-                                             std::uint64_t id,
+                                             ticket* tickets, std::size_t count,
                                              detail::set_timeout& timeout) noexcept {
+  LEV_DCHECK(tickets[count - 1].home() == &c);
+  const std::uint64_t id = tickets[count - 1].id();
   const std::uint32_t task = static_cast<std::uint32_t>(id) - 1;  // beyond all slots if it is none
   if (task >= c.task_slots.count() ||
       !c.task_slots.at(task).state.is_pending(detail::ticket_generation(id)))
     return;
   if (timeout.is_poll() || self.batches != nullptr || current_actor() != nullptr) return;
-  timeout.left_ns(&c);
-  c.crew->take_ends(self);
+  timeout.begin(&c);
+  detail::note_wait(self);
+  // Only that crew is to be asked (engine::asks_crew).
+  static_cast<remote_crew&>(*c.crew).take_ends(self, tickets, count);
 }
 
 }  // namespace
@@ -438,7 +443,10 @@ outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns,
       self = home == nullptr || !is_good ? nullptr : detail::here(*home);
     }
     std::size_t left = i + 1;
-    if (self != nullptr && home->asks_crew) take_ends(*home, *self, tickets[i].id(), timeout);
+    if (self != nullptr && home->asks_crew) {
+      take_ends(*home, *self, tickets, left, timeout);
+      if (!tickets[i]) continue;
+    }
     if (self != nullptr) left = detail::collect_ended(*home, *self, tickets, left);
     if (left > i && self != nullptr && self->running != nullptr) [[unlikely]] {
       timeout.left_ns(home);  // its clock begins before a child runs

@@ -56,9 +56,6 @@ class crew {
   virtual bool has_time_limits() const noexcept { return false; }
   virtual void limit(std::uint32_t, std::uint64_t, std::uint32_t) noexcept {}
   virtual void want_ends() noexcept {}
-  // take_ends() tells what has ended elsewhere by now, for a host that is about to wait. False: the
-  // caller is where it must not.
-  virtual bool take_ends(participant&) noexcept { return false; }
   // recall() takes back tasks that must be cancelled and were not begun from where they wait for
   // their worker. end_running() ends running tasks that must end, or all; false: that is not
   // possible.

@@ -69,6 +69,9 @@ process_role role() noexcept {
 const char* procedure_name(procedure_id) noexcept {
   return "?";
 }
+bool remote_crew::take_ends(participant&, ticket*, std::size_t) noexcept {
+  std::abort();
+}
 namespace detail {
 std::uint64_t submit_elsewhere(runtime_state& c, participant& self, const draft& d, bool detached,
                                std::uint64_t plain_kinds) {
