@@ -1,6 +1,7 @@
 // Conformance: waiting for all and for any of a set of tickets.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -203,6 +204,59 @@ TEST_P(wait_set_test, tickets_of_two_runtimes_cannot_be_waited_for_together) {
   std::size_t index = 0;
   EXPECT_EQ(any(t, &index).code, status::bad_argument);
   EXPECT_EQ(all(t).code, status::ok);
+}
+
+// Numbers of tickets mean something in their own runtime only: two runtimes that were just opened
+// give the same.
+const auto await_opening = define("wait_set.await_opening", [](ref<counter> n) {
+  while (*n.to == 0) std::this_thread::yield();
+});
+TEST_P(wait_set_test, all_takes_no_ticket_for_one_of_another_runtime) {
+  if (is_sim()) GTEST_SKIP() << "a host of virtual time waits in one runtime at a time";
+  runtime& a = open();
+  runtime b(settings());
+  counter is_open = 0;
+  counter n = 0;
+  std::vector<ticket> t;
+  t.push_back(b.submit(await_opening, ref{&is_open}));
+  for (int i = 0; i < 3; ++i) t.push_back(a.submit(count_one, ref{&n}));
+  if (is_remote()) {
+    EXPECT_EQ(t[0].id(), t[1].id());
+    while (n != 3) std::this_thread::yield();  // the first two, of one worker, have ended
+  }
+  EXPECT_EQ(wait_all(t.data(), t.size(), 1000).code, status::timed_out);
+  EXPECT_TRUE(t[0]);
+  is_open = 1;
+  EXPECT_EQ(all(t).code, status::ok);
+  for (const ticket& each : t) EXPECT_FALSE(each);
+  EXPECT_EQ(n, 3);
+}
+
+// Empty tickets between others, in and against the order in which the tasks were submitted; some
+// with a callback, some that fail.
+void count_call(void* to) {
+  static_cast<std::atomic<int>*>(to)->fetch_add(1);
+}
+TEST_P(wait_set_test, all_finds_each_ticket_wherever_it_stands) {
+  runtime& r = open();
+  for (const bool is_reversed : {false, true}) {
+    counter n = 0;
+    std::atomic<int> calls{0};
+    std::vector<ticket> t;
+    for (int i = 0; i < 60; ++i) {
+      if (i % 4 == 0) t.emplace_back();
+      t.push_back(i % 7 == 5 ? r.submit(throw_error, i) : r.submit(count_one, ref{&n}));
+      if (i % 11 == 3) t.back().then(&count_call, &calls);
+    }
+    if (is_reversed) std::reverse(t.begin(), t.end());
+    const outcome o = all(t);
+    EXPECT_EQ(o.code, status::task_failed);
+    EXPECT_EQ(o.failures, 8u);
+    EXPECT_EQ(n, 52);
+    for (const ticket& each : t) EXPECT_FALSE(each);
+    expect_all_done();
+    EXPECT_EQ(calls, 6);
+  }
 }
 
 // Each runtime's clock began when it was opened, and virtual time passes as it likes.
