@@ -32,7 +32,8 @@ inline bool may_send_straight(remote_crew& r, const participant& self) noexcept 
   const std::uint32_t n = line.posted;
   LEV_DCHECK(line.turn.is_held() && line.is_up && !line.was_asked(n) && !line.is_limited(n));
   LEV_DCHECK((s.flags & (task_staged | task_timed | task_too_big)) == 0);
-  LEV_DCHECK(s.argument_count <= near_arguments && s.state.word() == seen);
+  LEV_DCHECK(s.argument_count <= near_arguments);
+  LEV_DCHECK(s.state.generation() == state_bits::generation(seen));
   read_job(s, line.job_at(n), task, seen);
   line.posted = n + 1;
   // The load must be right before an end can be there.

@@ -271,7 +271,9 @@ void process_machine::send(std::uint32_t worker, remote_call c) noexcept {
   const std::uint32_t number = s.posted.load(memory_order_relaxed) + 1;
   if ((s.skipped | s.taken_back | c.argument_count) != 0 || has_fault_plan()) [[unlikely]]
     return send_with_care(worker, c);
-  write_record(s, number, c);
+  LEV_DCHECK(number - 1 - s.collected.load(memory_order_relaxed) < processes::lane_records);
+  LEV_DCHECK(c.attempt != 0 && pool_.procedures().has(c.procedure));
+  lane<>::describe(s.lane->new_record(number), c);
   // Pairs with show_victim(): publishes the record.
   s.posted.store(number, memory_order_release);
   if (s.lane->post(number, 1)) [[unlikely]]
