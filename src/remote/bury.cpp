@@ -260,7 +260,6 @@ void go_down(remote_crew& r, const remote_death& d, const char* why) noexcept {
   std::snprintf(r.why_down, sizeof r.why_down, "%s%s%s", what, why, step);
   // Pairs with can_do(): publishes the text.
   r.is_down.store(1, memory_order_release);
-  r.known.store(nullptr, memory_order_relaxed);
 }
 
 // No ticket can take what the hook throws.

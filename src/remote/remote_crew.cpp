@@ -72,7 +72,7 @@ bool remote_crew::open() {
   const std::uint64_t limit_ns = settings().task_ns_max;
   sends_straight = !is_traced && (limit_ns == 0 || limit_ns == no_time_limit);
   straight_max = e.workers == 1 ? e.depth : 1;  // as room_for() says
-  known.store(remote->known(), memory_order_relaxed);
+  known = remote->known();
   // No participant polls, and the service always counts as a sleeper: so every ring reaches it.
   e.doorbell.start_polling();
   e.doorbell.start_sleeping(e.workers);

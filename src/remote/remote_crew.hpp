@@ -82,9 +82,9 @@ class remote_crew final : public crew {
   bool take_ends(participant& self, ticket* tickets, std::size_t count) noexcept;
   // knows() tells that can_do() would have nothing against the procedure.
   bool knows(procedure_id id) const noexcept {
-    const atomic<std::uint8_t>* const all = known.load(memory_order_relaxed);
+    LEV_DCHECK(known != nullptr);
     // Pairs with the machine's noting: the procedure is known to the worker of a task posted after.
-    return all != nullptr && all[id].load(memory_order_acquire) != 0;
+    return known[id].load(memory_order_acquire) != 0 && is_down.load(memory_order_relaxed) == 0;
   }
   tender& tender_of(const participant& self) noexcept { return tenders[self.index]; }
 
@@ -93,11 +93,9 @@ class remote_crew final : public crew {
   bool is_traced = false;          // then all participants are
   bool sends_straight = false;     // tasks have neither a trace nor a time limit of their own
   std::uint32_t straight_max = 0;  // tasks in a line that gets one more while no task is ready
-  std::unique_ptr<remote_line[]> lines;  // one for each worker
-  std::unique_ptr<tender[]> tenders;     // one for each participant
-  // Written by open() and, when it goes down, by the service; read by submitters: which procedures
-  // the workers know (remote_workers::known()); null: ask can_do(). Publishes nothing.
-  atomic<const atomic<std::uint8_t>*> known{nullptr};
+  std::unique_ptr<remote_line[]> lines;         // one for each worker
+  std::unique_ptr<tender[]> tenders;            // one for each participant
+  const atomic<std::uint8_t>* known = nullptr;  // remote_workers::known(), since the opening
   std::uint32_t idle_deaths = 0;  // for the service: workers in a row that died without a task
   std::uint64_t first_idle_death_ns = 0;
   std::uint32_t late_deaths = 0;  // for the service: workers in a row that hung as they started
