@@ -111,13 +111,14 @@ struct parameter_kinds {
 
 constexpr unsigned plain_places_max = 3;
 // The kinds of a plain procedure's arguments (values, and so many at most with an address), in one
-// word. 0: there are others.
+// word; it is never 0. Or plain_kinds_unknown: there are others.
+constexpr std::uint64_t plain_kinds_unknown = ~std::uint64_t{0};
 constexpr std::uint64_t plain_kinds_of(const kind* kinds, unsigned count) noexcept {
   std::uint64_t word = 1;
   unsigned places = 0;
   for (unsigned i = 0; i < count; ++i) {
     if (kinds[i] == kind::range || (kinds[i] != kind::value && ++places > plain_places_max))
-      return 0;
+      return plain_kinds_unknown;
     word = word << 3 | static_cast<std::uint64_t>(kinds[i]);
   }
   return word;
@@ -126,16 +127,74 @@ template <class... Parameters>
 constexpr std::uint64_t plain_kinds =
     plain_kinds_of(parameter_kinds<Parameters...>::values, sizeof...(Parameters));
 
-// The same of a call, whose arguments have been packed. 0: one of them is not one row, is sliced or
-// far. For views of one row the compiler knows the answer.
+// Set where the places that a call names were compared, results among them. A procedure's only
+// place, if it is a result, is the variable that the caller has named: that needs no comparison.
+constexpr std::uint64_t plain_kinds_compared = std::uint64_t{1} << 63;
+constexpr bool has_places_to_compare(const kind* kinds, unsigned count) noexcept {
+  unsigned places = 0;
+  bool has_memory = false;
+  for (unsigned i = 0; i < count; ++i) {
+    places += kinds[i] != kind::value ? 1 : 0;
+    has_memory |= is_memory(kinds[i]);
+  }
+  return has_memory || places > 1;
+}
+
+// The largest virtual address space there is.
+constexpr std::uint64_t payload_max = std::uint64_t{1} << 57;
+
+// Whether two places in the address space, neither of which is empty, share no byte: the distance
+// from each to the other, modulo 2^64, is at least its size.
+constexpr bool are_places_apart(const argument& a, const argument& b) noexcept {
+  return b.address - a.address >= a.row_bytes && a.address - b.address >= b.row_bytes;
+}
+template <kind First>
+[[gnu::always_inline]] constexpr bool is_apart_from(const argument&, const argument*) noexcept {
+  return true;
+}
+template <kind First, kind Second, kind... Rest>
+[[gnu::always_inline]] constexpr bool is_apart_from(const argument& place,
+                                                    const argument* rest) noexcept {
+  constexpr bool is_read_twice = First == kind::in && Second == kind::in;
+  if constexpr (Second != kind::value && !is_read_twice) {
+    if (!are_places_apart(place, rest[0])) return false;
+  }
+  return is_apart_from<First, Rest...>(place, rest + 1);
+}
+
+// are_places_plain() is for the arguments of a call, each of one row, that have plain kinds:
+// whether the places that it names are not empty, in the address space, and share no byte that the
+// task writes.
+template <class = void>
+[[gnu::always_inline]] constexpr bool are_places_plain(const argument*) noexcept {
+  return true;
+}
+template <kind First, kind... Rest>
+[[gnu::always_inline]] constexpr bool are_places_plain(const argument* packed) noexcept {
+  if constexpr (First != kind::value) {
+    if (((packed[0].address - 1) | (packed[0].row_bytes - 1)) >= payload_max) return false;
+    if (!is_apart_from<First, Rest...>(packed[0], packed + 1)) return false;
+  }
+  return are_places_plain<Rest...>(packed + 1);
+}
+
+// plain_kinds_of() of a call, whose arguments have been packed. Unknown: one of them is not one
+// row, is sliced or far, or two share bytes. For views of one row the compiler knows most of it.
 template <class... Parameters>
 [[gnu::always_inline]] inline std::uint64_t plain_kinds_of_call(const argument* packed) noexcept {
-  for (unsigned i = 0; i < sizeof...(Parameters); ++i) {
-    if (is_memory(parameter_kinds<Parameters...>::values[i]) &&
-        (packed[i].rows != 1 || packed[i].flags != 0))
-      return 0;
+  constexpr unsigned count = sizeof...(Parameters);
+  constexpr auto& kinds = parameter_kinds<Parameters...>::values;
+  if constexpr (plain_kinds<Parameters...> == plain_kinds_unknown ||
+                !has_places_to_compare(kinds, count)) {
+    return plain_kinds<Parameters...>;
+  } else {
+    for (unsigned i = 0; i < count; ++i) {
+      if (is_memory(kinds[i]) && (packed[i].rows != 1 || packed[i].flags != 0))
+        return plain_kinds_unknown;
+    }
+    if (!are_places_plain<parameter<Parameters>::what...>(packed)) return plain_kinds_unknown;
+    return plain_kinds<Parameters...> | plain_kinds_compared;
   }
-  return plain_kinds<Parameters...>;
 }
 
 template <class... Parameters, unsigned... Index>

@@ -44,10 +44,11 @@ void close(runtime_state* runtime) noexcept;
 status close_within(runtime_state* runtime, std::int64_t timeout_ns, bool cancel_waiting) noexcept;
 status close_by_force(runtime_state* runtime, std::int64_t timeout_ns) noexcept;
 
-// `plain_kinds` is plain_kinds_of_call() of the arguments (procedure.hpp); 0: look at them. Throws
-// lev::error.
-std::uint64_t submit(runtime_state* runtime, const draft& d, const options* o, bool detached,
-                     std::uint64_t plain_kinds = 0);
+// submit_call() is submit() for a typed call without options; `plain_kinds` is what
+// plain_kinds_of_call() says of its arguments (procedure.hpp). Both throw lev::error.
+std::uint64_t submit(runtime_state* runtime, const draft& d, const options* o, bool detached);
+std::uint64_t submit_call(runtime_state* runtime, const draft& d, bool detached,
+                          std::uint64_t plain_kinds);
 std::uint64_t try_submit(runtime_state* runtime, const draft& d, const options* o, bool detached,
                          refusal* why) noexcept;
 std::uint64_t submit_at_once(runtime_state* runtime, const draft& d) noexcept;
@@ -342,14 +343,18 @@ class runtime {
                   "the procedure takes another number of arguments");
     if constexpr (sizeof...(Parameters) == 0) {
       const detail::draft d{{p.id}, nullptr};
-      return detail::submit(state_, d, o, detached, detail::plain_kinds<>);
+      return submit_draft(o, detached, d, detail::plain_kinds<>);
     } else {
       const argument packed[] = {
           detail::parameter<Parameters>::pack(static_cast<Arguments&&>(arguments))...};
       const detail::draft d{{p.id, sizeof...(Parameters)}, packed};
-      return detail::submit(state_, d, o, detached,
-                            detail::plain_kinds_of_call<Parameters...>(packed));
+      return submit_draft(o, detached, d, detail::plain_kinds_of_call<Parameters...>(packed));
     }
+  }
+  std::uint64_t submit_draft(const options* o, bool detached, const detail::draft& d,
+                             std::uint64_t plain_kinds) {
+    return o == nullptr ? detail::submit_call(state_, d, detached, plain_kinds)
+                        : detail::submit(state_, d, o, detached);
   }
 
   detail::runtime_state* state_;

@@ -32,6 +32,11 @@ class ready_queue {
     std::uint32_t taking = 0;  // the number of the ring that it takes from, or took from last
     std::uint32_t visit = 0;   // the ring that it visits next, whatever the others have
     std::uint32_t looks = 0;   // how often it has asked for a ring
+    // The ring and the position behind the last task that it took, and up to where it may take the
+    // next ones there one by one while no other participant takes any (take_alone()).
+    ring* last = nullptr;
+    std::uint32_t next = 0;
+    std::uint32_t alone_to = 0;
   };
 
   // Rings for so many takers: one for each two was measured with sixteen (flow/README.md), and one
@@ -51,7 +56,7 @@ class ready_queue {
   // place_of() is the place of the participant with that number among its kind.
   place place_of(std::uint32_t number) noexcept {
     const std::uint32_t own = number % count_;
-    return {&rings_[own], own, own, own, 0};
+    return {.home = &rings_[own], .first = own, .taking = own, .visit = own};
   }
 
   // The ring of tasks that no participant queues: those of a pass.

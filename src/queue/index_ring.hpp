@@ -87,6 +87,28 @@ class index_ring {
     return there;
   }
 
+  // position() is where the next value comes from, unless a consumer takes it meanwhile.
+  std::uint32_t position() const noexcept { return head_.load(memory_order_relaxed); }
+  // try_pop_at() pops the value at that position. False: it is not there yet, or another consumer
+  // has popped since. `later` is a guess at the value `ahead` positions behind it: any number.
+  bool try_pop_at(std::uint32_t position, std::uint32_t* value, std::uint32_t ahead,
+                  std::uint32_t* later) noexcept {
+    cell* const cells = cells_;
+    const std::uint32_t mask = mask_;
+    // Pairs with try_push_all().
+    const std::uint64_t c = cells[position & mask].load(memory_order_acquire);
+    *value = static_cast<std::uint32_t>(c);
+    *later =
+        static_cast<std::uint32_t>(cells[(position + ahead) & mask].load(memory_order_relaxed));
+    std::uint32_t head = position;
+    if (sequence(c) != position + 1 ||
+        !head_.compare_exchange_strong(head, position + 1, memory_order_relaxed))
+      return false;
+    // Pairs with run_of() of a producer one lap later, as in try_pop_some().
+    cells[position & mask].store(pack(position + mask + 1, 0), memory_order_release);
+    return true;
+  }
+
   // peek() tells the value `ahead` places behind the head, if it is there; another consumer may
   // take it meanwhile.
   bool peek(std::uint32_t ahead, std::uint32_t* value) const noexcept {

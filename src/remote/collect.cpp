@@ -139,9 +139,9 @@ namespace {
 // The worker's word is an estimate like any other: a lie costs time.
 [[gnu::noinline]] void note_spent(remote_crew& r, std::uint32_t worker, std::uint32_t n,
                                   const job& j) noexcept {
-  const std::uint64_t items = items_of(std::span(j.views, j.argument_count));
+  const std::uint64_t items = items_of(std::span(j.body.arguments, j.argument_count));
   if (items == 0) return;
-  const std::uint32_t place = item_costs::place_of(j.procedure, j.views, j.argument_count);
+  const std::uint32_t place = item_costs::place_of(j.procedure, j.body.arguments, j.argument_count);
   r.e.costs.note(place, items, r.remote->spent_ns(worker, n));
 }
 

@@ -99,9 +99,9 @@ prepared stage_job(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   }
   LEV_DCHECK(line.is_up);
   note_limit(r, line, n, time_limit_of(r, j.task));
-  r.remote->write(
-      worker, ahead,
-      {j.procedure, j.argument_count, (j.flags & task_timed) != 0, attempt_of(r, j), 0, j.views});
+  r.remote->write(worker, ahead,
+                  {j.procedure, j.argument_count, (j.flags & task_timed) != 0, attempt_of(r, j), 0,
+                   j.body.arguments});
   return prepared::good;
 }
 

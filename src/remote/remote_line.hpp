@@ -17,7 +17,6 @@ static_assert(line_jobs_max <= 32);                         // bits of remote_li
 
 // An ending is kept from the turn of a line until complete(), where user code may run and may wait;
 // no_ending where there is none.
-constexpr ending no_ending{no_slot, 0, 0, 0, 0, 0, status::ok};
 constexpr bool is_there(const ending& over) noexcept {
   return over.task != no_slot;
 }

@@ -75,7 +75,7 @@ inline task_parent parent_of(const job* by) noexcept {
 [[gnu::always_inline]] inline std::uint64_t write_slot(runtime_state& c, const job* by,
                                                        std::uint32_t task, const draft& d,
                                                        std::uint8_t flags) noexcept {
-  return ticket_id(task, c.task_slots.write(task, d, flags, d.arguments, parent_of(by)));
+  return opened_ticket(task, c.task_slots.write(task, d, flags, d.arguments, parent_of(by)));
 }
 
 // count_out() is for a task that was counted in vain: it gives its slot back and takes it out of

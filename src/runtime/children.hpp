@@ -10,11 +10,6 @@
 
 namespace lev::detail {
 
-// An empty ticket gives the number no_slot.
-inline child child_of(std::uint64_t id) noexcept {
-  return {static_cast<std::uint32_t>(id) - 1, ticket_generation(id)};
-}
-
 inline bool may_run_children(const runtime_state& c, const participant& self) noexcept {
   return self.running != nullptr && self.nest < c.settings.nest_max;
 }
@@ -22,7 +17,7 @@ inline bool may_run_children(const runtime_state& c, const participant& self) no
 // False: it is no such child, it has failed, or another thread asks for its end.
 [[gnu::always_inline]] inline bool collect_child(runtime_state& c, participant& self,
                                                  std::uint64_t id) noexcept {
-  return may_run_children(c, self) && run_child(c, self, child_of(id), nullptr);
+  return may_run_children(c, self) && run_child(c, self, child{id}, nullptr);
 }
 
 // Tickets that are waited for from the last one on.
@@ -34,7 +29,7 @@ class last_children final : public next_children {
     LEV_DCHECK(left_ != 0);
     tickets_[--left_].forget();
     if (left_ == 0 || tickets_[left_ - 1].home() != &state_) return false;
-    *one = child_of(tickets_[left_ - 1].id());
+    *one = {tickets_[left_ - 1].id()};
     return true;
   }
   std::size_t left() const noexcept { return left_; }
@@ -50,7 +45,7 @@ class last_children final : public next_children {
                                                       ticket* tickets, std::size_t count) noexcept {
   LEV_DCHECK(runs_here(self) && count != 0 && tickets[count - 1].home() == &c);
   last_children all(c, tickets, count);
-  if (may_run_children(c, self)) run_child(c, self, child_of(tickets[count - 1].id()), &all);
+  if (may_run_children(c, self)) run_child(c, self, child{tickets[count - 1].id()}, &all);
   return all.left();
 }
 

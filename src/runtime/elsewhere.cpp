@@ -4,6 +4,7 @@
 #include "remote/straight.hpp"
 #include "runtime/admit.hpp"
 #include "runtime/straight.hpp"
+#include "task/plain.hpp"
 
 namespace lev::detail {
 
@@ -28,9 +29,8 @@ namespace {
 std::uint64_t submit_elsewhere(runtime_state& c, participant& self, const draft& d, bool detached,
                                std::uint64_t plain_kinds) {
   const procedure_entry& p = procedure_at(d.procedure);
-  LEV_DCHECK(find_procedure(d.procedure) == &p);
   const std::uint32_t kept = self.free_slots.count();
-  if (!c.asks_crew || detached || plain_kinds != p.plain_kinds || p.addresses != 0 ||
+  if (!c.asks_crew || detached || !is_of_plain_kinds(p, plain_kinds) || p.addresses != 0 ||
       d.argument_count > near_arguments || self.running != nullptr || kept == 0 ||
       !owes_nothing(self)) [[unlikely]]
     return submit_far_away(c, self, d, detached, plain_kinds);
@@ -41,10 +41,9 @@ std::uint64_t submit_elsewhere(runtime_state& c, participant& self, const draft&
   self.counters.submitted.add(1);
   if (is_closing(c)) [[unlikely]]
     return submit_too_late(c, self, task, d);
-  const std::uint32_t generation = c.task_slots.write_near(task, d, 0, d.arguments, {});
-  const std::uint64_t id = ticket_id(task, generation);
-  const std::uint64_t seen = state_bits::make(generation, state_bits::live);
-  return send_plainly(r, self, task, seen) ? id : send_any_way(r, self, id);
+  const std::uint64_t opened = c.task_slots.write_near(task, d, 0, d.arguments, {});
+  const std::uint64_t id = opened_ticket(task, opened);
+  return send_plainly(r, self, task, opened | state_bits::live) ? id : send_any_way(r, self, id);
 }
 
 }  // namespace lev::detail

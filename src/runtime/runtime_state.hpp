@@ -103,6 +103,11 @@ constexpr std::uint64_t ticket_id(std::uint32_t task, std::uint32_t generation) 
   LEV_DCHECK(task != no_slot);
   return std::uint64_t{generation} << 32 | (task + 1);
 }
+// The same of a slot whose task_state::open() returned `opened`.
+constexpr std::uint64_t opened_ticket(std::uint32_t task, std::uint64_t opened) noexcept {
+  LEV_DCHECK(task != no_slot && static_cast<std::uint32_t>(opened) == 0);
+  return opened | (task + 1);
+}
 constexpr std::uint32_t ticket_task(std::uint64_t id) noexcept {
   LEV_DCHECK(static_cast<std::uint32_t>(id) != 0);  // check_ticket() has let it pass
   return static_cast<std::uint32_t>(id) - 1;

@@ -13,13 +13,17 @@ namespace lev::detail {
 // Whether a host has nothing else to bring to an end, where none of its tasks is staged ahead or
 // drains.
 inline bool owes_nothing(const participant& self) noexcept {
-  return self.ended_pieces == 0 && !has_other_contexts(self);
+  const auto either = std::uint64_t{self.ended_pieces} |
+                      reinterpret_cast<std::uintptr_t>(self.contexts);  // one comparison for most
+  return either == 0 || (self.ended_pieces == 0 && !has_other_contexts(self));
 }
 
 [[gnu::noinline]] std::uint64_t wake_for(runtime_state& c, participant& self,
                                          std::uint64_t id) noexcept;
 [[gnu::noinline]] std::uint64_t queue_slowly(runtime_state& c, participant& self,
                                              std::uint64_t id) noexcept;
+[[gnu::noinline]] std::uint64_t confirm_for(runtime_state& c, participant& self,
+                                            std::uint64_t id) noexcept;
 [[gnu::noinline]] std::uint64_t filter_plainly(runtime_state& c, participant& self,
                                                std::uint64_t id) noexcept;
 [[gnu::noinline]] std::uint64_t send_or_queue(runtime_state& c, participant& self, std::uint64_t id,
@@ -42,6 +46,26 @@ inline bool owes_nothing(const participant& self) noexcept {
     return queue_slowly(c, self, id);
   }
   return c.doorbell.someone_needed() ? wake_for(c, self, id) : id;
+}
+
+// The same for a child of a task that runs here, where sleepers have a heavy fence: its push is a
+// plain store, and only a sleeper that was seen behind it makes the submitter confirm it.
+template <bool names_memory>
+[[gnu::always_inline]] inline std::uint64_t route_child(runtime_state& c, participant& self,
+                                                        const job& by, std::uint64_t id,
+                                                        const draft& d) noexcept {
+  LEV_DCHECK(c.has_heavy_fence && runs_here(self));
+  if (c.sched.has_filters()) [[unlikely]]
+    return filter_plainly(c, self, id);
+  const std::uint32_t place = self.inbox.bottom();
+  if (names_memory && c.depth > 1) {
+    note_hint(c, self, ticket_task(id), procedure_at(d.procedure), place);
+  } else if (place < self.hints_below) {
+    self.hints[place & (hint_count - 1)].which = 0;
+  }
+  if (by.task == no_slot || !self.inbox.try_push(ticket_task(id), false)) [[unlikely]]
+    return queue_slowly(c, self, id);
+  return c.doorbell.someone_sleeps() ? confirm_for(c, self, id) : id;
 }
 
 }  // namespace lev::detail

@@ -22,7 +22,7 @@ std::uint64_t submit_behind(runtime_state& c, const draft& d,
 [[gnu::noinline]] std::uint64_t submit_any_way(runtime_state& c, const draft& d, const options* o,
                                                bool detached);
 // submit_elsewhere() submits a task of a crew that must be asked (engine::asks_crew), with the
-// plain_kinds of its arguments. Its procedure was found.
+// plain_kinds of its arguments.
 [[gnu::noinline]] std::uint64_t submit_elsewhere(runtime_state& c, participant& self,
                                                  const draft& d, bool detached,
                                                  std::uint64_t plain_kinds);

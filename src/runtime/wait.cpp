@@ -183,13 +183,6 @@ namespace {
   return self != nullptr && (collect_success(*c, *self, id) || collect_child(*c, *self, id));
 }
 
-[[gnu::noinline]] void wait_long(runtime_state* c, participant* self, std::uint64_t& id,
-                                 wait_policy how) {
-  const outcome o = wait_any_way(c, self, id, no_timeout, how);
-  if (ticket::consumes(o.code)) id = 0;
-  if (o.code != status::ok) throw_outcome(o);
-}
-
 }  // namespace
 
 outcome wait_one(runtime_state* c, std::uint64_t id, std::int64_t timeout_ns,
@@ -200,11 +193,10 @@ outcome wait_one(runtime_state* c, std::uint64_t id, std::int64_t timeout_ns,
   return wait_any_way(c, self, id, timeout_ns, asked);
 }
 
-[[gnu::noinline]] void wait_or_throw(runtime_state* c, std::uint64_t& id, wait_policy how) {
-  participant* const self = c == nullptr ? nullptr : here_first(*c);
-  if (how > wait_policy::of_runtime || !wait_at_once(c, self, id))
-    return wait_long(c, self, id, how);
-  id = 0;
+[[gnu::noinline]] void wait_long(runtime_state* c, std::uint64_t& id, wait_policy how) {
+  const outcome o = wait_any_way(c, c == nullptr ? nullptr : here(*c), id, no_timeout, how);
+  if (ticket::consumes(o.code)) id = 0;
+  if (o.code != status::ok) throw_outcome(o);
 }
 
 outcome wait_surely(runtime_state* c, std::uint64_t id) noexcept {

@@ -15,6 +15,9 @@ inline void note_wait(participant& self) noexcept {
   self.tickets_ahead = self.posts_at_once = 0;
 }
 
+// wait_long() is wait_or_throw() for what straight_wait.cpp leaves to it.
+[[gnu::noinline]] void wait_long(runtime_state* c, std::uint64_t& id, wait_policy how);
+
 // collect_success() consumes a ticket whose task has succeeded. False: it is no such ticket.
 // collect_one() leaves the note of the wait to its caller.
 inline bool collect_one(runtime_state& c, participant& self, std::uint64_t id) noexcept {

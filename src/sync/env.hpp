@@ -43,12 +43,17 @@ struct real_env {
 template <class T>
 using atomic = real_env::atomic<T>;
 
-// A counter with one writer: an increment is two plain moves. Any thread may read it.
+// A counter with one writer. Any thread may read it.
 class owned_counter {
  public:
   void add(std::uint64_t n) noexcept {
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(LEVERET_MODEL_CHECKER)
+    // The same in one instruction, of which compilers make three. Stores are in order on x86-64.
+    __asm__ volatile("addq %1, %0" : "+m"(value_) : "er"(n) : "memory");
+#else
     // Pairs with read(): a thread that sees the count sees what was done before it was counted.
     value_.store(value_.load(memory_order_relaxed) + n, memory_order_release);
+#endif
   }
   std::uint64_t read() const noexcept {
     // Pairs with add().

@@ -14,13 +14,12 @@
 
 namespace lev {
 
-// The largest virtual address space there is.
-constexpr std::uint64_t payload_max = std::uint64_t{1} << 57;
+using detail::payload_max;
 
 // A head, of a task's number of arguments and flags, that no task has.
 constexpr std::uint32_t plain_head_never = 0xffffffffu;
-// A value that plain_kinds_of() never returns.
-constexpr std::uint64_t plain_kinds_never = ~std::uint64_t{0};
+// A value that plain_kinds_of() never returns: that of an entry which nobody has filled, too.
+constexpr std::uint64_t plain_kinds_never = 0;
 
 // The last word of an argument: rows, element size, kind and flags, as they lie in memory.
 inline std::uint64_t head_of(const argument& a) noexcept {
@@ -30,20 +29,6 @@ inline std::uint64_t head_of(const argument& a) noexcept {
   std::uint64_t head = 0;
   std::memcpy(&head, reinterpret_cast<const char*>(&a) + offsetof(argument, rows), sizeof head);
   return head;
-}
-
-inline place_plan plan_places(std::uint32_t addresses, std::uint32_t outputs) noexcept {
-  place_plan p;
-  for (unsigned i = 0; i < detail::plain_places_max && addresses != 0; ++i) {
-    p.at[i] = static_cast<std::uint8_t>(std::countr_zero(addresses));
-    if ((addresses & (addresses - 1)) != 0) addresses &= addresses - 1;
-  }
-  const auto must_be_apart = [&](unsigned a, unsigned b) {
-    return p.at[a] != p.at[b] && ((outputs >> p.at[a] | outputs >> p.at[b]) & 1) != 0;
-  };
-  p.apart = static_cast<std::uint8_t>(must_be_apart(0, 1) | must_be_apart(0, 2) << 1 |
-                                      must_be_apart(1, 2) << 2);
-  return p;
 }
 
 // plan_plain() notes the heads and the arguments' last words of a procedure's plain tasks. A range
@@ -60,13 +45,13 @@ inline void plan_plain(procedure_entry& e) noexcept {
     e.plain_words[i] = has_rows ? what | one_row : what;
     e.plain_masks[i] = e.kinds[i] == kind::range ? 0 : has_rows ? all_but_unit : kind_and_flags;
   }
-  e.places = plan_places(e.addresses, e.outputs);
-  const std::uint64_t plain_kinds = detail::plain_kinds_of(e.kinds, e.info.kind_count);
-  const bool has_plain = !e.diceable && plain_kinds != 0;
-  // A result by itself is the variable that the caller has named.
-  const bool is_placed = e.memory != 0 || std::popcount(e.addresses) > 1;
-  e.plain_kinds = has_plain && !is_placed ? plain_kinds : plain_kinds_never;
-  e.placed_kinds = has_plain && is_placed ? plain_kinds : plain_kinds_never;
+  const std::uint64_t kinds = detail::plain_kinds_of(e.kinds, e.info.kind_count);
+  const bool is_compared = detail::has_places_to_compare(e.kinds, e.info.kind_count);
+  const bool has_plain = !e.diceable && kinds != detail::plain_kinds_unknown;
+  // Pairs with is_of_plain_kinds(): publishes the entry.
+  e.plain_kinds.store(
+      has_plain ? kinds | (is_compared ? detail::plain_kinds_compared : 0) : plain_kinds_never,
+      memory_order_release);
 }
 
 // One row of memory, not empty, whose elements' size is a power of two.
@@ -92,26 +77,6 @@ inline bool are_apart(const argument& a, const argument& b) noexcept {
   return a.rows == 1 && b.rows == 1 && are_rows_apart(a, b);
 }
 
-// The same for two places in the address space, neither of which is empty: the distance from each
-// to the other, modulo 2^64, is at least its size.
-inline bool are_places_apart(const argument& a, const argument& b) noexcept {
-  return b.address - a.address >= a.row_bytes && a.address - b.address >= b.row_bytes;
-}
-
-// are_places_plain() is for a task whose plain_kinds_of_call() are its procedure's: the places that
-// it names have the right kinds, are one row each, and no part of an element is left over. It says
-// whether they are not empty, in the address space, and share no byte that the task writes.
-inline bool are_places_plain(const argument* arguments, const place_plan& p) noexcept {
-  const argument& a = arguments[p.at[0]];
-  const argument& b = arguments[p.at[1]];
-  const argument& c = arguments[p.at[2]];
-  const std::uint64_t all = (a.address - 1) | (a.row_bytes - 1) | (b.address - 1) |
-                            (b.row_bytes - 1) | (c.address - 1) | (c.row_bytes - 1);
-  return all < payload_max && ((p.apart & 1) == 0 || are_places_apart(a, b)) &&
-         ((p.apart & 2) == 0 || are_places_apart(a, c)) &&
-         ((p.apart & 4) == 0 || are_places_apart(b, c));
-}
-
 // passes_plainly(): validate() would accept the draft, and find none of the draft_facts except
 // addresses. False: ask it.
 inline bool passes_plainly(const detail::draft& d, const procedure_entry& p) noexcept {
@@ -132,12 +97,17 @@ inline bool passes_plainly(const detail::draft& d, const procedure_entry& p) noe
   return true;
 }
 
-// The same for a draft with what its caller knows of the arguments' types; 0: nothing.
+// Whether nothing is to be looked at in a call with these plain_kinds: its caller has. A thread
+// that has guessed the procedure's number sees its entry, too.
+inline bool is_of_plain_kinds(const procedure_entry& p, std::uint64_t plain_kinds) noexcept {
+  // Pairs with plan_plain().
+  return plain_kinds == p.plain_kinds.load(memory_order_acquire);
+}
+
+// The same for a draft with what its caller knows of the arguments' types.
 inline bool passes_plainly(const detail::draft& d, const procedure_entry& p,
                            std::uint64_t plain_kinds) noexcept {
-  return plain_kinds == p.plain_kinds ||
-         (plain_kinds == p.placed_kinds && are_places_plain(d.arguments, p.places)) ||
-         passes_plainly(d, p);
+  return is_of_plain_kinds(p, plain_kinds) || passes_plainly(d, p);
 }
 
 }  // namespace lev

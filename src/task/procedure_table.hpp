@@ -8,14 +8,6 @@
 
 namespace lev {
 
-// Which arguments of a plain task name memory, results among them. `at` has the first three, and
-// the last of them again where there are fewer. Of the pairs 0-1, 0-2 and 1-2 of them, `apart` has
-// a bit for each that must not share a byte, as one of the two is written.
-struct place_plan {
-  std::uint8_t apart = 0;
-  std::uint8_t at[detail::plain_places_max] = {};
-};
-
 // Aligned, so that its place is found by a shift.
 struct alignas(512) procedure_entry {
   procedure_info info;    // info.name points to `name`
@@ -29,11 +21,9 @@ struct alignas(512) procedure_entry {
   // The head of a plain task, and the last word of each argument where the mask has bits
   // (task/plain.hpp); a head that no task has: none is plain.
   std::uint32_t plain_head = 0;
-  place_plan places;
-  // The result of plain_kinds_of() for `kinds`, or plain_kinds_never. The second one is for calls
-  // whose places are to be compared.
-  std::uint64_t plain_kinds = 0;
-  std::uint64_t placed_kinds = 0;
+  // What plain_kinds_of_call() returns for a plain task, or plain_kinds_never. Written once, behind
+  // all others, and read by submitters: publishes the entry.
+  atomic<std::uint64_t> plain_kinds{0};
   std::uint64_t plain_words[argument_count_max] = {};
   std::uint64_t plain_masks[argument_count_max] = {};
   kind kinds[argument_count_max] = {};

@@ -74,12 +74,14 @@ class task_state {
   using bits = state_bits;
 
   // For the submitter: the slot is its own, taken from a free list. `flags` is 0 or released.
-  // Returns the generation.
-  std::uint32_t open(std::uint64_t flags = 0) noexcept {
+  // Returns the word of the free slot: its generation, and nothing below it.
+  std::uint64_t open(std::uint64_t flags = 0) noexcept {
     const std::uint64_t w = word_.load(memory_order_relaxed);
-    LEV_DCHECK(bits::phase(w) == bits::free && (flags & ~std::uint64_t{bits::released}) == 0);
-    word_.store(bits::make(bits::generation(w), bits::live) | flags, memory_order_relaxed);
-    return bits::generation(w);
+    // A free slot's word is its generation alone.
+    LEV_DCHECK(w == bits::make(bits::generation(w), bits::free));
+    LEV_DCHECK((flags & ~std::uint64_t{bits::released}) == 0);
+    word_.store(w | bits::live | flags, memory_order_relaxed);
+    return w;
   }
   std::uint32_t generation() const noexcept {
     return bits::generation(word_.load(memory_order_relaxed));

@@ -288,7 +288,7 @@ void note_thrown(engine& e, job& j) noexcept {
 
 void stop_at(engine& e, const job& j, std::uint32_t at) noexcept {
   // Its own `arguments` are those of another job if the task had no need of copies.
-  const argument& indices = std::span(j.views, j.argument_count).back();
+  const argument& indices = std::span(j.body.arguments, j.argument_count).back();
   LEV_DCHECK(indices.what == kind::range);
   const bool is_within = at >= indices.address && at < indices.row_bytes;
   e.task_slots.extra(j.task).stopped_at =

@@ -4,15 +4,22 @@
 
 #include "worker/enqueue.hpp"
 
+#include <cstddef>
+#include <cstring>
+
 namespace lev {
 
 // complete() ends a task: outcome to ticket, join, dependants, callback and mutexes. The slot may
 // belong to another task when this returns.
 void complete_any(engine& e, participant& self, const ending& how) noexcept;
 
-// Whether a task has succeeded and has no flags, as most: one comparison of two neighbours.
+// Whether a task has succeeded and has no flags, as most: one comparison of two neighbours. (GCC
+// reads each by itself as well if it is asked for both.)
 inline bool has_plain_end(const ending& how) noexcept {
-  return (std::uint32_t{how.flags} | static_cast<std::uint32_t>(how.result) << 8) == 0;
+  static_assert(offsetof(ending, result) == offsetof(ending, flags) + 1 && sizeof(status) == 1);
+  std::uint16_t both = 0;
+  std::memcpy(&both, reinterpret_cast<const char*>(&how) + offsetof(ending, flags), sizeof both);
+  return both == 0;
 }
 
 // try_complete_plainly() ends a task that succeeded and has nothing to notify, as most; it calls no

@@ -16,6 +16,8 @@
 #include "worker/wake.hpp"
 
 #include <bit>
+#include <cstddef>
+#include <cstring>
 
 namespace lev {
 
@@ -54,8 +56,13 @@ inline void run_pass(engine& e, participant& self) noexcept {
 // left there unless it is.
 inline void note_places(const slot& s, task_hint& h, std::uint32_t which) noexcept {
   static_assert(near_arguments == 3);
+  // One copy of 16 bytes for each.
+  static_assert(offsetof(argument, address) == 0 && offsetof(argument, row_bytes) == 8 &&
+                sizeof(data_hint::place) == 16);
   const auto place_of = [&](unsigned i) noexcept {
-    return data_hint::place{s.arguments[i].address, s.arguments[i].row_bytes};
+    data_hint::place at;
+    std::memcpy(&at, &s.arguments[i], sizeof at);
+    return at;
   };
   std::uint32_t flags = s.arguments[0].flags;
   h.places[0] = place_of(0);
@@ -70,13 +77,17 @@ inline void note_places(const slot& s, task_hint& h, std::uint32_t which) noexce
 }
 
 // Notes where the data of a task of procedure `p` is that goes to this place of the own inbox. Most
-// tasks declare no memory.
+// tasks declare no memory. `below` is hints_below before and after.
+inline void note_hint(engine& e, participant& self, std::uint32_t task, const procedure_entry& p,
+                      std::uint32_t place, std::uint32_t& below) noexcept {
+  const std::uint32_t which = p.memory & ((1u << near_arguments) - 1);
+  if (which == 0 && place >= below) return;
+  below = larger(below, place + 1);
+  note_places(e.task_slots.at(task), self.hints[place & (hint_count - 1)], which);
+}
 inline void note_hint(engine& e, participant& self, std::uint32_t task, const procedure_entry& p,
                       std::uint32_t place) noexcept {
-  const std::uint32_t which = p.memory & ((1u << near_arguments) - 1);
-  if (which == 0 && place >= self.hints_below) return;
-  self.hints_below = larger(self.hints_below, place + 1);
-  note_places(e.task_slots.at(task), self.hints[place & (hint_count - 1)], which);
+  note_hint(e, self, task, p, place, self.hints_below);
 }
 
 // Puts tasks into the own inbox whose hints are noted.
@@ -96,10 +107,12 @@ inline bool push_all_own(engine& e, participant& self, const std::uint32_t* task
   LEV_DCHECK(runs_here(self));
   if (e.depth > 1) {
     const std::uint32_t bottom = self.inbox.bottom();
+    std::uint32_t below = self.hints_below;
     for (std::uint32_t i = 0; i < count; ++i) {
       const std::uint32_t task = tasks[count - 1 - i];
-      note_hint(e, self, task, procedure_at(e.task_slots.at(task).procedure), bottom + i);
+      note_hint(e, self, task, procedure_at(e.task_slots.at(task).procedure), bottom + i, below);
     }
+    self.hints_below = below;
   }
   return push_noted(e, self, tasks, count);
 }

@@ -87,12 +87,26 @@ inline void restore_float_mode(std::uint64_t mode) noexcept {
     set_float_mode(mode);
 }
 
+// Whether the server has the usual mode, and so has this thread now: most do. Where it is not known
+// at once, no.
+inline bool runs_in_plain_mode(const participant& self) noexcept {
+#if defined(__x86_64__)
+  return self.float_mode == 0 && x87_mode() == x87_plain && rounds_plainly();
+#else
+  return has_float_mode(self.float_mode);
+#endif
+}
+
 // A task that runs while another waits starts with the server's floating-point mode; the waiting
 // one finds its own again.
+[[gnu::cold, gnu::noinline]] inline void restore_own_mode(const participant& self) noexcept {
+  restore_float_mode(self.float_mode);
+}
+
 class mode_of_waiter {
  public:
   explicit mode_of_waiter(const participant& self) noexcept
-      : is_own_(!has_float_mode(self.float_mode)) {
+      : is_own_(!runs_in_plain_mode(self) && !has_float_mode(self.float_mode)) {
     if (!is_own_) [[likely]]
       return;
     own_ = float_mode();
@@ -139,7 +153,9 @@ inline void execute_body(engine& e, participant& self, job& j, const procedure_i
   const std::uint32_t nest = ++self.nest;
   LEV_DCHECK(j.below != &j && j.result == status::ok);
   try {
-    const int code = p.run(call{j.views, j.argument_count, p.context});
+    j.body.argument_count = j.argument_count;
+    j.body.context = p.context;
+    const int code = p.run(j.body);
     if (e.why_absent != nullptr) [[unlikely]]
       end_if_forked(e, code != 0 || j.result != status::ok);
     if (code != 0) [[unlikely]] {
@@ -152,7 +168,8 @@ inline void execute_body(engine& e, participant& self, job& j, const procedure_i
   }
   LEV_DCHECK(self.running == &j && self.nest == nest);  // on whatever stack it waited
   if (j.transfers != nullptr) end_transfers(self, j);
-  restore_float_mode(self.float_mode);
+  if (!runs_in_plain_mode(self)) [[unlikely]]
+    restore_own_mode(self);
   --self.nest;
   self.running = j.below;
 }

@@ -16,6 +16,7 @@
 #define LEVERET_WORKER_PARTICIPANT_HPP
 
 #include <leveret/counters.hpp>
+#include <leveret/procedure.hpp>
 #include <leveret/task.hpp>
 
 #include "base/assert.hpp"
@@ -94,28 +95,33 @@ class argument_room {
 
 // The end of a task, which complete() tells all others.
 struct ending {
-  std::uint32_t task;
-  int task_code;
   std::uint64_t seen;  // its state word, or what it is believed to be
+  std::uint32_t task;
   // In the slot's order: the three are read as one word.
   procedure_id procedure;
   std::uint8_t argument_count;
   std::uint8_t flags;
+  // For most tasks the rest is 0, written as one word.
   status result;
+  bool is_direct;       // in hand: it came as a letter
+  std::uint16_t spare;  // always 0
+  int task_code;
 };
+static_assert(sizeof(ending) == 24);
 
 inline ending ending_of(const slot& s, std::uint32_t task, status result) noexcept {
-  return {task, 0, s.state.word(), s.procedure, s.argument_count, s.flags, result};
+  return {s.state.word(), task, s.procedure, s.argument_count, s.flags, result, false, 0, 0};
 }
+
+constexpr ending no_ending{0, no_slot, 0, 0, 0, status::ok, false, 0, 0};
 
 // One task in hand, from take to complete.
 struct job : ending {
   job() noexcept
-      : ending{no_slot, 0, 0, 0, 0, 0, status::ok},
+      : ending(no_ending),
         parent(no_slot),
-        is_direct(false),
         transfers(nullptr),
-        views(nullptr),
+        body{nullptr, 0, nullptr},
         tag(0),
         store_offset(arena::none),
         spill(nullptr),
@@ -127,11 +133,10 @@ struct job : ending {
   explicit job(to_be_taken) noexcept {}
 
   std::uint32_t parent;
-  bool is_direct;
   transfer_set* transfers;  // its own gets and puts
-  // Local views: they lie in the slot or the letter, or in `arguments`, as long as the task is in
-  // hand.
-  const argument* views;
+  // What its body is called with. The local views lie in the slot or the letter, or in `arguments`,
+  // as long as the task is in hand; the rest is set when it is called.
+  call body;
   std::uint32_t tag;  // of its transfers
   // These two are only for tasks whose memory is copied.
   std::size_t store_offset;

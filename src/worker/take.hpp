@@ -10,6 +10,7 @@
 #define LEVERET_WORKER_TAKE_HPP
 
 #include "worker/enqueue.hpp"
+#include "worker/take_alone.hpp"
 
 #include <cstddef>
 #include <cstring>
@@ -23,7 +24,7 @@ constexpr std::uint32_t checkout_max = 16;
 [[gnu::noinline]] inline void copy_arguments(engine& e, job& j) noexcept {
   for (unsigned i = 0; i < j.argument_count; ++i)
     j.arguments[i] = e.task_slots.argument_at(j.task, i);
-  j.views = j.arguments.data();
+  j.body.arguments = j.arguments.data();
   j.store_offset = arena::none;
   j.spill = nullptr;
 }
@@ -50,9 +51,10 @@ inline void read_job(const slot& s, job& j, std::uint32_t task, std::uint64_t se
   copy_shape(s, j);
   j.result = status::ok;
   j.is_direct = false;
+  j.spare = 0;
   j.task_code = 0;
   j.transfers = nullptr;
-  j.views = s.arguments;
+  j.body.arguments = s.arguments;
   // A queued task has no other owner, and a join is in no queue.
   LEV_DCHECK(state_bits::phase(seen) == state_bits::live && (j.flags & task_is_join) == 0);
 }
@@ -89,11 +91,12 @@ inline bool take_letter(engine& e, participant& self, job& j) noexcept {
   j.procedure = l.procedure;
   j.argument_count = l.argument_count;
   j.flags = l.flags;
-  j.is_direct = true;
   j.result = status::ok;
+  j.is_direct = true;
+  j.spare = 0;
   j.task_code = 0;
   j.transfers = nullptr;
-  j.views = l.arguments;
+  j.body.arguments = l.arguments;
   if (l.argument_count > l.arguments_max || (l.flags & task_staged) != 0) copy_arguments(e, j);
   return true;
 }
@@ -110,9 +113,10 @@ inline bool take_letter(engine& e, participant& self, job& j) noexcept {
 // The same for one place of a task, of which only the beginning is noted to be a row. Most are
 // within two lines.
 [[gnu::always_inline]] inline void prefetch_place(const data_hint::place& row) noexcept {
-  const std::uint64_t bytes = smaller(row.bytes, burst_lines_max * line_bytes);
   __builtin_prefetch(reinterpret_cast<const char*>(row.address), 0, 3);
-  if (bytes > line_bytes) {
+  std::uint64_t bytes = row.bytes;
+  if (bytes > line_bytes) [[unlikely]] {
+    bytes = smaller(bytes, burst_lines_max * line_bytes);
     for (std::uint64_t at = line_bytes; at < bytes; at += line_bytes)
       __builtin_prefetch(reinterpret_cast<const char*>(row.address + at), 0, 3);
   }
@@ -188,6 +192,7 @@ inline std::uint32_t count_ready(engine& e, participant& self, const index_ring<
   index_ring<>& ready = e.sched.ready().nearest(self.ready, !self.is_worker);
   const std::uint32_t waiting = count_ready(e, self, ready);
   if (waiting == 0) return no_slot;
+  if (const std::uint32_t task = begin_alone(e, self, ready, waiting); task != no_slot) return task;
   // A short queue in front of waiting tasks is taken one by one: tasks behind it may still be
   // split.
   const bool is_short = e.sched.has_waiting() && waiting <= checkout_max * e.takers;
@@ -197,7 +202,8 @@ inline std::uint32_t count_ready(engine& e, participant& self, const index_ring<
   const std::uint32_t n = ready.try_pop_some(batch, share);
   if (n == 0) return no_slot;
   LEV_DCHECK(n <= share && share <= checkout_max);
-  for (std::uint32_t i = 1; i < n; ++i) __builtin_prefetch(&e.task_slots.at(batch[i]), 1, 3);
+  for (std::uint32_t i = 1; i < n; ++i) e.task_slots.prefetch(batch[i]);
+  note_taken(e, self, ready, batch[0]);
   if (n == 1) return batch[0];
   if (e.pieces_ready.load(memory_order_relaxed) != 0) put_uncut_first(e, batch, n);
   // There is room, which only this participant uses up.
@@ -321,8 +327,8 @@ inline void admit_backlog(engine& e, participant& self) noexcept {
 // is none.
 [[gnu::always_inline]] inline std::uint32_t take_task(engine& e, participant& self) noexcept {
   std::uint32_t task = take_own(e, self);
-  if (task != no_slot) return task;
-  task = take_shared(e, self);
+  if (task == no_slot) task = take_alone(e, self);
+  if (task == no_slot) task = take_shared(e, self);
   return task != no_slot ? task : take_stolen(e, self);
 }
 

@@ -6,6 +6,7 @@
 // section 4.5 (multi-buffering).
 #include "worker/worker.hpp"
 
+#include "base/anew.hpp"
 #include "task/slice.hpp"
 #include "worker/close_mailbox.hpp"
 #include "worker/complete.hpp"
@@ -52,9 +53,9 @@ namespace {
 
 // Times the items of a sliced task, for the grain of the next one. Virtual time has unit costs.
 [[gnu::noinline]] void execute_timed(engine& e, participant& self, job& j) noexcept {
-  const std::uint64_t items = items_of(std::span(j.views, j.argument_count));
+  const std::uint64_t items = items_of(std::span(j.body.arguments, j.argument_count));
   if (items == 0 || e.caps.virtual_time) return execute(e, self, j);
-  const std::uint32_t place = item_costs::place_of(j.procedure, j.views, j.argument_count);
+  const std::uint32_t place = item_costs::place_of(j.procedure, j.body.arguments, j.argument_count);
   const std::uint64_t begin_ns = e.machine->now_ns();
   execute(e, self, j);
   e.costs.note(place, items, e.machine->now_ns() - begin_ns);
@@ -146,8 +147,9 @@ inline bool is_run_plainly(const engine& e, const participant& self, const Task&
 [[gnu::always_inline]] inline bool execute_plainly(engine& e, participant& self, slot& s, job& j,
                                                    const child* by) noexcept {
   execute_body(e, self, j, procedure_at(j.procedure).info);
-  if (by != nullptr && try_complete_collected(e, self, s, j, by->generation)) return true;
-  complete(e, self, s, j);
+  slot& ended = anew(s);
+  if (by != nullptr && try_complete_collected(e, self, ended, j, by->generation())) return true;
+  complete(e, self, ended, j);
   return false;
 }
 
@@ -254,34 +256,6 @@ bool drain(engine& e, participant& self) noexcept {
     free_frame(self, j);
   }
   return has_one;
-}
-
-void tell_ends(engine& e, participant& self) noexcept {
-  while (owes_ends(self)) {
-    drain(e, self);
-    count_ended_pieces(e, self);
-    fail_rest(e, self);
-  }
-}
-
-void settle(engine& e, participant& self) noexcept {
-  tell_ends(e, self);
-  LEV_DCHECK(self.ended_pieces == 0 && self.draining == nullptr);
-  self.told = self.counters.completed.read();
-  tell_barrier(e);
-}
-
-void settle_again(engine& e, participant& self) noexcept {
-  tell_ends(e, self);
-  if (self.told != self.counters.completed.read()) settle(e, self);
-}
-
-void wake_another(engine& e, participant& self) noexcept {
-  if (!std::exchange(self.was_last_poller, false) || looks_idle(e, self)) return;
-  wake_worker(e, self);
-  // Each wakes two while there is that much: all are awake after a few such steps.
-  if (e.sched.ready().size() + self.inbox.size() > 1 && e.doorbell.someone_sleeps())
-    e.crew->queued(self);
 }
 
 namespace {
@@ -412,27 +386,43 @@ namespace {
 // Takes a child out of the own inbox if it is the youngest there. One whose ticket was released may
 // wait for what its parent does next, and the number of a ticket that was used up may be another
 // task's by now.
-[[gnu::always_inline]] inline bool take_child(engine& e, participant& self,
-                                              const child& one) noexcept {
-  if (!self.inbox.ends_with(one.task)) return false;
-  if (owes_ends(self) && !is_last_when_told(e, self, one.task)) return false;
-  return e.task_slots.at(one.task).state.is_pending(one.generation) && self.inbox.try_pop_last();
+[[gnu::always_inline]] inline bool take_child(engine& e, participant& self, child one) noexcept {
+  if (!self.inbox.ends_with(one.task())) return false;
+  if (owes_ends(self) && !is_last_when_told(e, self, one.task())) return false;
+  return e.task_slots.at(one.task()).state.is_pending(one.generation()) &&
+         self.inbox.try_pop_last();
 }
 
 [[gnu::noinline]] void run_others(engine& e, participant& self, next_children& others) noexcept {
   child one;
-  while (others.next(&one) && take_child(e, self, one) && run_above(e, self, one.task, &one)) {
+  while (others.next(&one) && take_child(e, self, one) && run_above(e, self, one.task(), &one)) {
   }
 }
 
 }  // namespace
 
-bool run_child(engine& e, participant& self, const child& first, next_children* others) noexcept {
-  if (!take_child(e, self, first)) return false;
-  const mode_of_waiter m(self);
-  if (!run_above(e, self, first.task, &first)) return false;
+namespace {
+
+[[gnu::always_inline]] inline bool run_taken_child(engine& e, participant& self, child first,
+                                                   next_children* others) noexcept {
+  if (!run_above(e, self, first.task(), &first)) return false;
   if (others != nullptr) run_others(e, self, *others);
   return true;
+}
+// Of a task that has changed its floating-point mode.
+[[gnu::noinline, gnu::cold]] bool run_in_own_mode(engine& e, participant& self, child first,
+                                                  next_children* others) noexcept {
+  const mode_of_waiter m(self);
+  return run_taken_child(e, self, first, others);
+}
+
+}  // namespace
+
+bool run_child(engine& e, participant& self, child first, next_children* others) noexcept {
+  if (!take_child(e, self, first)) return false;
+  if (!runs_in_plain_mode(self)) [[unlikely]]
+    return run_in_own_mode(e, self, first, others);
+  return run_taken_child(e, self, first, others);
 }
 
 void run_on_top(engine& e, participant& self, std::uint32_t task) noexcept {
@@ -474,9 +464,12 @@ bool run_some(engine& e, participant& self, awaited* what) noexcept {
   if (task == no_slot) return false;
   turn_to_work(e, self, false);
   std::uint32_t left = what == nullptr ? 1 : most;
-  for (; task != no_slot; task = take_own(e, self)) {
-    run_taken(e, self, task);
-    if (--left == 0 || !is_undisturbed(self) || is_over(*what)) break;
+  while (task != no_slot) {
+    run_taken(anew(e), self, task);
+    participant& taker = anew(self);
+    if (--left == 0 || !is_undisturbed(taker) || is_over(*what)) break;
+    task = take_own(e, taker);
+    if (task == no_slot) task = take_alone(e, taker);
   }
   return true;
 }

@@ -21,10 +21,12 @@ bool run_some(engine& e, participant& self, awaited* what) noexcept;
 void run_staged(engine& e, participant& self) noexcept;
 // run_on_top() runs a task that the caller has taken from a queue on top of the waiting one.
 void run_on_top(engine& e, participant& self, std::uint32_t task) noexcept;
-// A task for which the calling task waits, and the generation of its ticket.
+// A task for which the calling task waits, by its ticket's number. That of an empty ticket, 0,
+// gives no_slot.
 struct child {
-  std::uint32_t task = no_slot;
-  std::uint32_t generation = 0;
+  std::uint64_t id = 0;
+  std::uint32_t task() const noexcept { return static_cast<std::uint32_t>(id) - 1; }
+  std::uint32_t generation() const noexcept { return static_cast<std::uint32_t>(id >> 32); }
 };
 // Those behind a child. next() is called when the ticket of the one before is consumed: until then
 // another task may use theirs. False: there is none.
@@ -38,7 +40,7 @@ struct next_children {
 // if no participant has taken it yet. The ticket of one that succeeds, and of which nobody else
 // awaits the end, is consumed with that end; then `others`, if not null, are run in the same way.
 // False: the ticket of the first one is not consumed.
-bool run_child(engine& e, participant& self, const child& first, next_children* others) noexcept;
+bool run_child(engine& e, participant& self, child first, next_children* others) noexcept;
 // drain() completes the task whose outputs are in flight, if there is one. tell_ends() tells all
 // ends here, and settle() also those who wait for the end of everything. give_back_ahead() gives
 // the tasks staged here to others.

@@ -70,6 +70,37 @@ struct two_and_two : scenario<two_and_two, 4> {
   boxed<values> s;
 };
 
+// One consumer takes from where it left the ring, as long as the other one takes nothing.
+struct alone_and_batch : scenario<alone_and_batch, 3> {
+  void thread(unsigned index) {
+    static constexpr std::uint32_t all[] = {0, 1, 2};
+    if (index == 0) {
+      s->push(all, 2);
+      s->push(all + 2, 1);
+    }
+    if (index == 1) s->pop(1, 1);
+    if (index == 2) take_two();
+  }
+  void take_two() {
+    std::uint32_t position = before_wrap;
+    for (int taken = 0; taken < 2;) {
+      std::uint32_t v = 0;
+      std::uint32_t later = 0;
+      if (s->queue.try_pop_at(position, &v, 1, &later)) {
+        require(v < 4 && s->contents[v].get() == v + 10, "its contents");
+        s->contents[v].set(0);
+        ++position;
+        ++taken;
+      } else {
+        env::pause();
+        position = s->queue.position();
+      }
+    }
+  }
+  void after() { s->expect_empty(); }
+  boxed<values> s;
+};
+
 // The ring as a list of free slots: the thread that has taken a slot has it alone.
 struct free_list : scenario<free_list, 3> {
   void before() {
@@ -135,13 +166,16 @@ int main() {
   return explorer("index_ring", {}, {"queue/index_ring.hpp"})
       .check<handshake>("handshake")
       .check<batch_and_single>("batch and single")
+      .check<alone_and_batch>("alone and batch")
       .check<free_list>("free list")
       .check<two_and_two>("two and two")
       .check<look_ahead>("look ahead")
       .plant("index_ring: a consumer trusts the tail, not the cell")
       .plant("index_ring: sequence compared with <")
       .plant("index_ring: a popped cell is off by one")
+      .plant("index_ring: one that is alone takes whatever others have taken")
       .spare("try_pop_some store release -> relaxed",
              "a producer one lap later reads nothing that a consumer wrote but this cell")
+      .spare("try_pop_at store release -> relaxed", "the same")
       .end();
 }

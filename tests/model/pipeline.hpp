@@ -213,7 +213,7 @@ struct pipeline : scenario<Derived, Workers + Hosts> {
     if (!Derived::is_straight || !Derived::submits_typed)
       return detail::try_submit(core, d, o, detached, why);
     try {
-      return detail::submit(core, d, o, detached, 0);
+      return detail::submit(core, d, o, detached);
     } catch (const lev::error& e) {
       why->code = e.code();
       return 0;

@@ -1,0 +1,59 @@
+// take_alone: ready tasks one by one, straight from their ring, as long as nobody else takes any.
+//
+// A batch goes through the inbox, so that takers seldom meet at the ring; a task on that way takes
+// some 60 instructions more (bench instructions). A participant is alone while the ring's head is
+// where it left it. It seldom reads how many wait: the submitter writes that line at each push.
+#ifndef LEVERET_WORKER_TAKE_ALONE_HPP
+#define LEVERET_WORKER_TAKE_ALONE_HPP
+
+#include "worker/engine.hpp"
+
+namespace lev {
+
+// Takes the next ready task where no other participant has taken any since this one did: it need
+// not go through the inbox. The others stay where all can take them, so that a task that takes long
+// keeps none from running.
+[[gnu::always_inline]] inline std::uint32_t take_alone(engine& e, participant& self) noexcept {
+  constexpr std::uint32_t slots_ahead = 4;
+  const std::uint32_t position = self.ready.next;
+  if (position == self.ready.alone_to) return no_slot;
+  self.ready.next = position + 1;
+  std::uint32_t task = no_slot;
+  std::uint32_t later = no_slot;
+  if (!self.ready.last->try_pop_at(position, &task, slots_ahead, &later)) [[unlikely]] {
+    self.ready.alone_to = position + 1;
+    return no_slot;
+  }
+  e.task_slots.prefetch(later);
+  return task;
+}
+
+// Notes the last task that was taken from a ring. Tasks whose memory is asked for before they run
+// wait for that in the inbox.
+inline void note_taken(engine& e, participant& self, index_ring<>& ready,
+                       std::uint32_t task) noexcept {
+  const bool is_asked_for =
+      e.depth > 1 && procedure_at(e.task_slots.at(task).procedure).memory != 0;
+  self.ready.last = is_asked_for ? nullptr : &ready;
+  self.ready.next = self.ready.alone_to = ready.position();
+}
+
+// Begins to take tasks alone, with the first of those that wait. no_slot: another participant takes
+// them, too, or they have memory.
+[[gnu::always_inline]] inline std::uint32_t begin_alone(engine& e, participant& self,
+                                                        index_ring<>& ready,
+                                                        std::uint32_t waiting) noexcept {
+  constexpr std::uint32_t in_a_row_max = 32;
+  if (self.ready.last != &ready || ready.position() != self.ready.next) return no_slot;
+  self.ready.alone_to = self.ready.next + 1;
+  const std::uint32_t task = take_alone(e, self);
+  if (task == no_slot) return no_slot;
+  note_taken(e, self, ready, task);
+  if (self.ready.last != nullptr)
+    self.ready.alone_to = self.ready.next + smaller(waiting, in_a_row_max) - 1;
+  return task;
+}
+
+}  // namespace lev
+
+#endif
