@@ -1,5 +1,5 @@
 // awaits: the things that can be waited for: a ticket, one of several, the end of everything, a
-// free slot. All are for serve_until() and wait_in_task().
+// free slot, by workers the end of their runtime. All are for serve_until() and wait_in_task().
 #ifndef LEVERET_RUNTIME_AWAITS_HPP
 #define LEVERET_RUNTIME_AWAITS_HPP
 
@@ -164,6 +164,15 @@ struct await_any final : awaited {
   participant& self;
   const std::uint64_t* ids;
   std::size_t count;
+};
+
+// What a worker waits for, and meanwhile runs tasks.
+struct await_stop final : awaited {
+  explicit await_stop(const runtime_state& runtime) noexcept : c(runtime) {}
+  // Pairs with stop_workers(), which wakes all.
+  bool is_there() noexcept override { return c.stopping.load(memory_order_relaxed) != 0; }
+  bool arm() noexcept override { return true; }
+  const runtime_state& c;
 };
 
 }  // namespace lev::detail

@@ -28,8 +28,8 @@ namespace {
 
 void stop_workers(runtime_state& c) noexcept {
   LEV_ASSERT(!c.is_closed && c.closing.load(memory_order_relaxed) == 1);
-  c.stopping.store(
-      1, memory_order_seq_cst);  // Pairs with work(); sequentially consistent: before the wake-ups
+  // Pairs with await_stop. Sequentially consistent: before the wake-ups.
+  c.stopping.store(1, memory_order_seq_cst);
   for (std::uint32_t i = c.first_actor; i < c.first_host; ++i) unpark(c, i);
   c.machine->join();
   c.is_closed = true;

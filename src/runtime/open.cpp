@@ -3,6 +3,7 @@
 
 #include "base/numbers.hpp"
 #include "remote/remote_crew.hpp"
+#include "runtime/awaits.hpp"
 #include "share/role.hpp"
 #include "share/shortage.hpp"
 
@@ -254,9 +255,11 @@ void open_participants(runtime_state& c) {
 void run_worker(void* context, std::uint32_t worker) {
   auto& c = *static_cast<runtime_state*>(context);
   LEV_ASSERT(worker >= c.first_actor && worker < c.first_host);
-  set_current_actor(&c.participants[worker]);
-  if (c.crew->is_service(c.participants[worker])) begin_service(c.participants[worker]);
-  work(c, c.participants[worker]);
+  participant& self = c.participants[worker];
+  set_current_actor(&self);
+  if (c.crew->is_service(self)) begin_service(self);
+  await_stop until(c);
+  c.crew->await(self, until, no_deadline, wait_policy::help);
   set_current_actor(nullptr);
 }
 

@@ -122,14 +122,4 @@ bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t dead
   return is_there;
 }
 
-void work(engine& e, participant& self) noexcept {
-  struct stop final : awaited {
-    explicit stop(engine& owner) noexcept : e(owner) {}
-    bool is_there() noexcept override { return e.stopping.load(memory_order_relaxed) != 0; }
-    bool arm() noexcept override { return true; }
-    engine& e;
-  } until(e);
-  e.crew->await(self, until, no_deadline, wait_policy::help);
-}
-
 }  // namespace lev

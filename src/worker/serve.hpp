@@ -31,9 +31,6 @@ void tell_of_help(engine& e, participant& self) noexcept;
 // its other contexts stay where they are. No effect inside a task.
 void tell_meanwhile(engine& e, participant& self) noexcept;
 
-// work() runs tasks until the engine stops.
-void work(engine& e, participant& self) noexcept;
-
 }  // namespace lev
 
 #endif
