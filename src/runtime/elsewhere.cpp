@@ -3,7 +3,7 @@
 // submit_far_away(), before anything is done, or after it was undone.
 #include "remote/straight.hpp"
 #include "runtime/admit.hpp"
-#include "runtime/straight.hpp"
+#include "runtime/submit.hpp"
 #include "task/plain.hpp"
 
 namespace lev::detail {

@@ -1,35 +1,39 @@
 // submit() for a plain task, in one straight line: the steps are those of submit.cpp. Whatever it
 // cannot do is left to submit_any_way(), before anything is done, or after it was undone.
-#include "runtime/straight.hpp"
-
 #include "runtime/admit.hpp"
+#include "runtime/submit.hpp"
 #include "task/plain.hpp"
 
 namespace lev::detail {
 
-std::uint64_t wake_for(runtime_state& c, participant& self, std::uint64_t id) noexcept {
+namespace {
+
+// What happens seldom is the last call of its function, so that the rest of a submit needs no stack
+// and saves no registers.
+[[gnu::noinline]] std::uint64_t wake_for(runtime_state& c, participant& self,
+                                         std::uint64_t id) noexcept {
   wake_worker(c, self);
   return id;
 }
-std::uint64_t queue_slowly(runtime_state& c, participant& self, std::uint64_t id) noexcept {
+[[gnu::noinline]] std::uint64_t queue_slowly(runtime_state& c, participant& self,
+                                             std::uint64_t id) noexcept {
   push_ready(c, self, ticket_task(id));
   return wake_for(c, self, id);
 }
-std::uint64_t confirm_for(runtime_state& c, participant& self, std::uint64_t id) noexcept {
+[[gnu::noinline]] std::uint64_t confirm_for(runtime_state& c, participant& self,
+                                            std::uint64_t id) noexcept {
   self.inbox.confirm();
-  wake_worker(c, self);
-  return id;
+  return wake_for(c, self, id);
 }
-std::uint64_t filter_plainly(runtime_state& c, participant& self, std::uint64_t id) noexcept {
+[[gnu::noinline]] std::uint64_t filter_plainly(runtime_state& c, participant& self,
+                                               std::uint64_t id) noexcept {
   enqueue(c, self, ticket_task(id));
   return id;
 }
-std::uint64_t send_or_queue(runtime_state& c, participant& self, std::uint64_t id,
-                            const draft& d) noexcept {
+[[gnu::noinline]] std::uint64_t send_or_queue(runtime_state& c, participant& self, std::uint64_t id,
+                                              const draft& d) noexcept {
   return send_to_poller(c, self, ticket_task(id), d) ? id : queue_slowly(c, self, id);
 }
-
-namespace {
 
 // The runtime closes since the task was counted.
 [[gnu::cold, gnu::noinline]] std::uint64_t submit_late(runtime_state& c, const draft& d,
@@ -40,7 +44,8 @@ namespace {
 }
 
 // The straight path of a plain task that gets one of the `kept` slots that the submitter has for
-// itself, in which all arguments lie, if they are near. `by` is the task that submits it, or null.
+// itself, in which all arguments lie, if they are near. `by` is the task that submits it, or null:
+// a host has no task that it would run first, and the first free participant gets its tasks.
 template <bool are_near>
 [[gnu::always_inline]] inline std::uint64_t submit_kept(runtime_state& c, const draft& d,
                                                         bool detached, participant& self,
@@ -54,18 +59,44 @@ template <bool are_near>
   const std::uint64_t opened =
       are_near ? c.task_slots.write_near(task, d, flags, d.arguments, parent_of(by))
                : c.task_slots.write(task, d, flags, d.arguments, parent_of(by));
-  return route_plainly(c, self, by, opened_ticket(task, opened), d, detached);
+  const std::uint64_t id = opened_ticket(task, opened);
+  if (c.sched.has_filters()) [[unlikely]]
+    return filter_plainly(c, self, id);
+  if (by == nullptr) {
+    if (!detached && self.tickets_ahead++ < c.mailboxes) return send_or_queue(c, self, id, d);
+    LEV_DCHECK_LOOK(c.task_slots.at(task).state.is_live());
+    if (!self.ready.home->try_push(task)) [[unlikely]]
+      return queue_slowly(c, self, id);
+  } else if (by->task == no_slot || !push_own(c, self, task, procedure_at(d.procedure))) {
+    return queue_slowly(c, self, id);
+  }
+  return c.doorbell.someone_needed() ? wake_for(c, self, id) : id;
 }
+// The same for a child of the task that runs here, with near arguments. Its push is a plain store,
+// since sleepers have a heavy fence here: only a sleeper that is seen behind it makes the submitter
+// confirm it.
 template <bool names_memory>
 [[gnu::noinline]] std::uint64_t submit_child(runtime_state& c, const draft& d, bool detached,
                                              participant& self, std::uint32_t kept) {
+  LEV_DCHECK(c.has_heavy_fence && runs_here(self));
   const job& by = *self.running;
   const std::uint32_t task = c.task_slots.take_kept(self.free_slots, kept);
   self.counters.submitted.add(1);
   const std::uint8_t flags = detached ? task_detached : 0;
   const std::uint64_t opened =
       c.task_slots.write_near(task, d, flags, d.arguments, {by.task, generation_of(by)});
-  return route_child<names_memory>(c, self, by, opened_ticket(task, opened), d);
+  const std::uint64_t id = opened_ticket(task, opened);
+  if (c.sched.has_filters()) [[unlikely]]
+    return filter_plainly(c, self, id);
+  const std::uint32_t place = self.inbox.bottom();
+  if (names_memory && c.depth > 1) {
+    note_hint(c, self, task, procedure_at(d.procedure), place);
+  } else if (place < self.hints_below) {
+    self.hints[place & (hint_count - 1)].which = 0;
+  }
+  if (by.task == no_slot || !self.inbox.try_push(task, false)) [[unlikely]]
+    return queue_slowly(c, self, id);
+  return c.doorbell.someone_sleeps() ? confirm_for(c, self, id) : id;
 }
 [[gnu::noinline]] std::uint64_t submit_post(runtime_state& c, const draft& d, participant& self,
                                             std::uint32_t kept) {

@@ -15,7 +15,6 @@
 #include "runtime/submit.hpp"
 
 #include "runtime/admit.hpp"
-#include "runtime/straight.hpp"
 #include "task/arguments.hpp"
 #include "task/plain.hpp"
 #include "worker/batch.hpp"
@@ -195,14 +194,6 @@ constexpr std::uint32_t at_once_max = 32;
   return write_slot(c, by, task, d, flags);
 }
 
-// The same, and sends it off.
-[[gnu::always_inline]] inline std::uint64_t send_plainly(runtime_state& c, participant& self,
-                                                         const job* by, const draft& d,
-                                                         bool detached) noexcept {
-  const std::uint64_t id = open_plainly(c, self, by, d, detached ? task_detached : 0);
-  return id == 0 ? 0 : route_plainly(c, self, by, id, d, detached);
-}
-
 // The straight path. 0: the task must take the long path, and nothing was done.
 [[gnu::always_inline]] inline std::uint64_t submit_plainly(runtime_state& c, participant* self,
                                                            const draft& d, bool detached) noexcept {
@@ -212,9 +203,10 @@ constexpr std::uint32_t at_once_max = 32;
   const job* const by = self->running;
   if (detached && self->posts_at_once != 0 && by == nullptr) [[unlikely]]
     return run_at_once(c, *self, d);
-  const std::uint64_t id = send_plainly(c, *self, by, d, detached);
-  if (id == 0 && detached) [[unlikely]]
-    return run_at_once(c, *self, d);
+  const std::uint64_t id = open_plainly(c, *self, by, d, detached ? task_detached : 0);
+  if (id == 0) [[unlikely]]
+    return detached ? run_at_once(c, *self, d) : 0;
+  route(c, *self, ticket_task(id), d);
   return id;
 }
 
@@ -407,7 +399,11 @@ std::uint64_t submit_behind(runtime_state& c, const draft& d,
   participant* self = here(c);
   if (!c.is_straight || self == nullptr) return 0;
   const job* const by = self->running;
-  if (after.empty()) return send_plainly(c, *self, by, d, false);
+  if (after.empty()) {
+    const std::uint64_t id = open_plainly(c, *self, by, d, 0);
+    if (id != 0) route(c, *self, ticket_task(id), d);
+    return id;
+  }
   if (by == nullptr && !is_free_host(c, *self, by)) return 0;
   edge_list edges;
   edges.count = static_cast<std::uint32_t>(after.size());

@@ -3,6 +3,7 @@
 #define LEVERET_RUNTIME_SUBMIT_HPP
 
 #include "runtime/runtime_state.hpp"
+#include "worker/contexts.hpp"
 
 #include <span>
 
@@ -36,6 +37,14 @@ std::uint64_t submit_behind(runtime_state& c, const draft& d,
 // refuse_late() takes a task back that was counted while the runtime came to close.
 [[gnu::cold, gnu::noinline]] void refuse_late(runtime_state& c, participant& self,
                                               std::uint32_t task) noexcept;
+
+// Whether a host has nothing else to bring to an end, where none of its tasks is staged ahead or
+// drains.
+inline bool owes_nothing(const participant& self) noexcept {
+  const auto either = std::uint64_t{self.ended_pieces} |
+                      reinterpret_cast<std::uintptr_t>(self.contexts);  // one comparison for most
+  return either == 0 || (self.ended_pieces == 0 && !has_other_contexts(self));
+}
 
 // Whether `id` can be a ticket of this runtime: ok, or bad_ticket.
 status check_ticket(const runtime_state* c, std::uint64_t id) noexcept;
