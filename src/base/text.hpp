@@ -13,6 +13,17 @@ inline const char* text_of(const std::exception& e) noexcept {
   return text != nullptr && *text != 0 ? text : "an exception whose what() is empty";
 }
 
+// text_of_thrown() is the text of the exception in hand, in its handler: as long as that is there.
+inline const char* text_of_thrown() noexcept {
+  try {
+    throw;
+  } catch (const std::exception& e) {
+    return text_of(e);
+  } catch (...) {
+    return "an exception that is no std::exception";
+  }
+}
+
 // A byte of a character of UTF-8 that is not its first.
 inline bool is_inside_character(char c) noexcept {
   return (static_cast<unsigned char>(c) & 0xc0) == 0x80;

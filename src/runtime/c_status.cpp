@@ -16,10 +16,8 @@ void describe_exception(const std::exception_ptr& exception, char* text,
   if (!exception) return;
   try {
     std::rethrow_exception(exception);
-  } catch (const std::exception& e) {
-    copy_text(text, bytes, text_of(e));
   } catch (...) {
-    std::snprintf(text, bytes, "an exception that is no std::exception");
+    copy_text(text, bytes, text_of_thrown());
   }
 }
 
@@ -27,9 +25,7 @@ void describe_exception(const std::exception_ptr& exception, char* text,
 
 lev_status answer(status code) noexcept {
   if (code == status::ok) return LEV_OK;
-  outcome o;
-  o.code = code;
-  write_meaning(o, last_c_message, sizeof last_c_message);
+  write_meaning({code}, last_c_message, sizeof last_c_message);
   return static_cast<lev_status>(code);
 }
 

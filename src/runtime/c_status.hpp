@@ -45,10 +45,8 @@ lev_status guarded(Call&& call) noexcept {
     return fail(e.code(), e.what());
   } catch (const std::bad_alloc&) {
     return fail(status::out_of_memory, "out of memory");
-  } catch (const std::exception& e) {
-    return fail(status::task_failed, text_of(e));
   } catch (...) {
-    return fail(status::task_failed, "an exception that is no std::exception");
+    return fail(status::task_failed, text_of_thrown());
   }
 }
 

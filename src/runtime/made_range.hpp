@@ -161,13 +161,7 @@ class made_range {
   }
   // In a handler.
   [[gnu::noinline, gnu::cold]] void note_thrown(std::uint64_t i) noexcept {
-    try {
-      throw;
-    } catch (const std::exception& e) {
-      note(i, {status::task_failed, -1, text_of(e)});
-    } catch (...) {
-      note(i, {status::task_failed, -1, "it threw what is no std::exception"});
-    }
+    note(i, {status::task_failed, -1, text_of_thrown()});
   }
   [[gnu::always_inline]] void end_one() noexcept {
     if (state_.why_absent != nullptr) [[unlikely]]

@@ -152,7 +152,7 @@ std::uint32_t ordered::state::take_place(std::uint64_t id) noexcept {
 }
 
 void ordered::state::skip() noexcept {
-  outcome how = with_code(status::dependency_failed);
+  outcome how{status::dependency_failed};
   note_failure(submitted, how);
   if (is_stopped) return;
   const std::uint32_t place = take_place(0);

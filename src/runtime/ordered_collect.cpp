@@ -64,7 +64,7 @@ std::size_t ordered::state::collect_complete(who caller) noexcept {
   for (member& m : members) {
     if (m.ticket == 0) continue;
     if (self != nullptr && detail::collect_success(c, *self, m.ticket)) {
-      outcome good = with_code(status::ok);
+      outcome good{status::ok};
       collect(m, good);
       continue;
     }
@@ -91,11 +91,11 @@ std::size_t ordered::state::collect_complete(who caller) noexcept {
 outcome ordered::state::wait_for(member& m, std::int64_t timeout_ns) noexcept {
   LEV_DCHECK(busy.is_held());
   const std::uint64_t ticket = m.ticket;
-  if (ticket == 0) return with_code(status::ok);
+  if (ticket == 0) return {status::ok};
   busy.unlock();
   outcome how = detail::wait_one(&c, ticket, timeout_ns);
   busy.lock([] { real_env::pause(); });
-  if (m.ticket != ticket) return with_code(status::ok);  // another has collected it
+  if (m.ticket != ticket) return {status::ok};  // another has collected it
   collect(m, how);
   return how;
 }
@@ -169,11 +169,11 @@ outcome ordered::state::take_result() noexcept {
 }
 
 outcome ordered::state::wait(std::int64_t timeout_ns, bool* is_in_call) noexcept {
-  if (timeout_ns < no_timeout) return with_code(status::bad_argument);
-  if (c.why_absent != nullptr) return with_code(status::closed);
+  if (timeout_ns < no_timeout) return {status::bad_argument};
+  if (c.why_absent != nullptr) return {status::closed};
   const call now(*this);
   if (is_in_call != nullptr) *is_in_call = !now;
-  if (!now) return with_code(status::would_block);
+  if (!now) return {status::would_block};
   const std::uint64_t deadline = detail::deadline_after(c, timeout_ns);
   for (std::uint32_t place = next_awaited(); place != nobody; place = next_awaited()) {
     const std::uint64_t now_ns = timeout_ns > 0 ? c.machine->now_ns() : 0;

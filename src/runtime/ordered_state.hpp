@@ -18,12 +18,6 @@
 
 namespace lev {
 
-inline outcome with_code(status code) noexcept {
-  outcome o;
-  o.code = code;
-  return o;
-}
-
 struct ordered::state final : detail::scope {
   using runtime_state = detail::runtime_state;
 

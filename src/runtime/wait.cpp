@@ -48,20 +48,23 @@ bool all_wait_for_themselves(runtime_state& c, const participant& self, const st
   return true;
 }
 
+void give_back(runtime_state& c, participant* self, std::uint32_t task) noexcept {
+  c.task_slots.at(task).state.retire();
+  index_cache none;
+  give_slot(c, self != nullptr ? self->free_slots : none, task);
+}
+
 // A thread that is bound to no participant collects, too.
 outcome collect(runtime_state& c, participant* self, std::uint64_t id) noexcept {
   const std::uint32_t task = ticket_task(id);
   slot& s = c.task_slots.at(task);
-  outcome o;
-  o.code = s.state.collect(ticket_generation(id));
+  outcome o{s.state.collect(ticket_generation(id))};
   if (o.code == status::stale_ticket || o.code == status::pending) return o;
   if (self != nullptr) note_wait(*self);
   LEV_DCHECK_LOOK(!s.state.is_free() && !s.state.is_live());  // taken, by this caller
   LEV_DCHECK((s.flags & (task_detached | task_is_piece)) == 0);
   if (o.code != status::ok) o = take_outcome(c, task, o.code);
-  s.state.retire();
-  index_cache none;
-  give_slot(c, self != nullptr ? self->free_slots : none, task);
+  give_back(c, self, task);
   return o;
 }
 
@@ -108,12 +111,6 @@ status gave_up(std::uint64_t deadline_ns) noexcept {
   return deadline_ns == no_deadline ? status::would_deadlock : status::timed_out;
 }
 
-outcome failed_with(status code) noexcept {
-  outcome o;
-  o.code = code;
-  return o;
-}
-
 // A program that polls must let virtual time pass, or nothing would ever happen.
 void pass_look(runtime_state& c) noexcept {
   if (c.caps.virtual_time) c.machine->relax();
@@ -145,37 +142,29 @@ bool await_one(runtime_state& c, participant& self, await_ticket& what, std::uin
   return await(c, self, what, deadline_ns, how);
 }
 
-}  // namespace
-
-namespace {
-
 [[gnu::noinline]] outcome wait_any_way(runtime_state* c, participant* self, std::uint64_t id,
                                        std::int64_t timeout_ns, wait_policy asked) noexcept {
-  if (const status s = check_ticket(c, id); s != status::ok) return failed_with(s);
-  if (const status s = check_wait(timeout_ns, asked); s != status::ok) return failed_with(s);
-  if (self == nullptr && c->why_absent != nullptr) return failed_with(status::closed);
+  if (const status s = check_ticket(c, id); s != status::ok) return {s};
+  if (const status s = check_wait(timeout_ns, asked); s != status::ok) return {s};
+  if (self == nullptr && c->why_absent != nullptr) return {status::closed};
   if (self == nullptr) {  // the ticket can still be collected
     const outcome o = collect(*c, nullptr, id);
-    return o.code == status::pending ? failed_with(status::would_block) : o;
+    return o.code == status::pending ? outcome{status::would_block} : o;
   }
   await_ticket what(*c, *self, id);
   if (!what.is_there()) {
-    if (waits_for_itself(*c, *self, id)) return failed_with(status::would_deadlock);
+    if (waits_for_itself(*c, *self, id)) return {status::would_deadlock};
     if (timeout_ns == 0) {
       pass_look(*c);
-      return failed_with(status::timed_out);
+      return {status::timed_out};
     }
-    if (const status s = check_waiter(*c, self); s != status::ok) return failed_with(s);
+    if (const status s = check_waiter(*c, self); s != status::ok) return {s};
     const std::uint64_t deadline = timeout_ns < 0 ? no_deadline : deadline_after(*c, timeout_ns);
     if (!await_one(*c, *self, what, deadline, policy_now(*c, *self, asked)))
-      return failed_with(gave_up(deadline));
+      return {gave_up(deadline)};
   }
-  return collect_success(*c, *self, id) ? failed_with(status::ok) : collect(*c, self, id);
+  return collect_success(*c, *self, id) ? outcome{status::ok} : collect(*c, self, id);
 }
-
-}  // namespace
-
-namespace {
 
 // Most waits are for a task that has succeeded, or a child that does so when it is run here.
 [[gnu::always_inline]] inline bool wait_at_once(runtime_state* c, participant* self,
@@ -188,8 +177,7 @@ namespace {
 outcome wait_one(runtime_state* c, std::uint64_t id, std::int64_t timeout_ns,
                  wait_policy asked) noexcept {
   participant* const self = c == nullptr ? nullptr : here(*c);
-  if (check_wait(timeout_ns, asked) == status::ok && wait_at_once(c, self, id))
-    return failed_with(status::ok);
+  if (check_wait(timeout_ns, asked) == status::ok && wait_at_once(c, self, id)) return {status::ok};
   return wait_any_way(c, self, id, timeout_ns, asked);
 }
 
@@ -201,7 +189,7 @@ outcome wait_one(runtime_state* c, std::uint64_t id, std::int64_t timeout_ns,
 
 outcome wait_surely(runtime_state* c, std::uint64_t id) noexcept {
   participant* self = here(*c);
-  if (wait_at_once(c, self, id)) return failed_with(status::ok);
+  if (wait_at_once(c, self, id)) return {status::ok};
   await_ticket what(*c, *self, id);
   while (!what.is_there() &&
          !await_one(*c, *self, what, no_deadline, policy_now(*c, *self, wait_policy::of_runtime))) {
@@ -229,12 +217,6 @@ bool is_soon_done(runtime_state* c, std::uint64_t id, wait_policy how) noexcept 
 }
 
 namespace {
-
-void give_back(runtime_state& c, participant* self, std::uint32_t task) noexcept {
-  c.task_slots.at(task).state.retire();
-  index_cache none;
-  give_slot(c, self != nullptr ? self->free_slots : none, task);
-}
 
 // An exception that is not kept goes last: its destructor may submit.
 [[gnu::noinline]] void give_back_failed(runtime_state& c, participant* self, std::uint32_t task,
@@ -347,26 +329,25 @@ outcome wait_any_id(runtime_state* c, std::uint64_t* ids, std::size_t count, std
   for (std::size_t i = 0; i < count; ++i) {
     if (ids[i] == 0) continue;
     is_empty = false;
-    if (const status s = check_ticket(c, ids[i]); s != status::ok) return failed_with(s);
+    if (const status s = check_ticket(c, ids[i]); s != status::ok) return {s};
   }
-  if (is_empty) return failed_with(status::bad_argument);
-  if (const status s = check_wait(timeout_ns, how); s != status::ok) return failed_with(s);
+  if (is_empty) return {status::bad_argument};
+  if (const status s = check_wait(timeout_ns, how); s != status::ok) return {s};
   participant* self = here(*c);
-  if (self == nullptr && c->why_absent != nullptr) return failed_with(status::closed);
+  if (self == nullptr && c->why_absent != nullptr) return {status::closed};
   participant& waiter =
       self != nullptr ? *self : c->participants[c->first_host];  // not armed without
   await_any what(*c, waiter, ids, count);
   const std::uint64_t deadline = timeout_ns < 0 ? no_deadline : deadline_after(*c, timeout_ns);
   if (!what.is_there() && self != nullptr && all_wait_for_themselves(*c, *self, ids, count))
-    return failed_with(status::would_deadlock);
+    return {status::would_deadlock};
   if (!what.is_there() && timeout_ns != 0) {
-    if (const status s = check_waiter(*c, self); s != status::ok) return failed_with(s);
+    if (const status s = check_waiter(*c, self); s != status::ok) return {s};
     await(*c, *self, what, deadline, policy_now(*c, *self, how));
   }
   const std::size_t done = what.first_done();
   if (done == none_ready && timeout_ns == 0 && self != nullptr) pass_look(*c);
-  if (done == none_ready)
-    return failed_with(timeout_ns == 0 ? status::timed_out : gave_up(deadline));
+  if (done == none_ready) return {timeout_ns == 0 ? status::timed_out : gave_up(deadline)};
   LEV_DCHECK(done < count && ids[done] != 0);
   *index = done;
   return collect(*c, self, std::exchange(ids[done], 0));
@@ -415,12 +396,9 @@ detail::runtime_state* home_of(const ticket* tickets, std::size_t count) noexcep
 
 outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns,
                  wait_policy how) noexcept {
-  outcome all;
-  all.code = status::ok;
-  if (tickets == nullptr && count != 0) [[unlikely]] {
-    all.code = status::bad_argument;
-    return all;
-  }
+  if (tickets == nullptr && count != 0) [[unlikely]]
+    return {status::bad_argument};
+  outcome all{status::ok};
   detail::set_timeout timeout(timeout_ns);
   bool is_late = false;
   const bool is_good = detail::check_wait(timeout_ns, how) == status::ok;
@@ -470,13 +448,13 @@ outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns,
 
 outcome wait_any(ticket* tickets, std::size_t count, std::size_t* index, std::int64_t timeout_ns,
                  wait_policy how) noexcept {
-  if (index == nullptr) return detail::failed_with(status::bad_argument);
+  if (index == nullptr) return {status::bad_argument};
   *index = none_ready;
-  if (tickets == nullptr) return detail::failed_with(status::bad_argument);
+  if (tickets == nullptr) return {status::bad_argument};
   detail::runtime_state* c = home_of(tickets, count);
-  if (c == nullptr) return detail::failed_with(status::bad_argument);
+  if (c == nullptr) return {status::bad_argument};
   const std::unique_ptr<std::uint64_t[]> ids(new (std::nothrow) std::uint64_t[count]);
-  if (ids == nullptr) return detail::failed_with(status::out_of_memory);
+  if (ids == nullptr) return {status::out_of_memory};
   for (std::size_t i = 0; i < count; ++i) ids[i] = tickets[i].id();
   const outcome o = detail::wait_any_id(c, ids.get(), count, index, timeout_ns, how);
   if (*index != none_ready) tickets[*index].forget();

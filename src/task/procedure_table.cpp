@@ -73,10 +73,6 @@ void fill(procedure_entry& e, const procedure_info& info) noexcept {
   plan_plain(e);
 }
 
-}  // namespace
-
-namespace {
-
 status add(const procedure_info& info, procedure_id* id) noexcept {
   if (const status code = check(info); code != status::ok) return code;
   const spin_guard<> held(registration);

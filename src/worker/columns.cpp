@@ -132,10 +132,8 @@ class tasks_of_columns {
     int code = 0;
     try {
       code = p.run(call_);
-    } catch (const std::exception& e) {
-      stop(status::task_failed, 0, text_of(e));
     } catch (...) {
-      stop(status::task_failed, 0, "it threw what is no std::exception");
+      stop(status::task_failed, 0, text_of_thrown());
     }
     if (code == 0) return;
     char text[64];

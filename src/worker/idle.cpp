@@ -12,15 +12,9 @@
 namespace lev {
 
 bool has_work(engine& e, participant& self) noexcept {
-  if (self.mailbox.has_letter(self.letters_seen) || !e.sched.ready().looks_empty() ||
-      e.sched.has_waiting() || has_backlog(e) ||
-      (self.free_slots.count() != 0 && !e.backlog.looks_empty()))
-    return true;
-  const std::uint32_t used = e.participants_used.load(memory_order_relaxed);
-  for (std::uint32_t i = 0; i < used; ++i) {
-    if (!e.participants[i].inbox.looks_empty() || shows_staged(e, e.participants[i])) return true;
-  }
-  return false;
+  return self.mailbox.has_letter(self.letters_seen) || !e.sched.ready().looks_empty() ||
+         e.sched.has_waiting() || has_backlog(e) ||
+         (self.free_slots.count() != 0 && !e.backlog.looks_empty()) || !inboxes_look_empty(e);
 }
 
 namespace {

@@ -362,16 +362,21 @@ inline bool take(engine& e, participant& self, job& j) noexcept {
   return task != no_slot;
 }
 
-// looks_idle(): nothing to take anywhere. A sleeper's last look, after it announced its sleep.
-inline bool looks_idle(engine& e, participant& self) noexcept {
-  if (self.mailbox.letter_announced(self.letters_seen) || !e.sched.ready().looks_empty() ||
-      !e.sched.looks_empty() || has_backlog(e))
-    return false;
+// Whether all participants' own inboxes look empty, and none shows a task that it has staged.
+inline bool inboxes_look_empty(const engine& e) noexcept {
   const std::uint32_t used = e.participants_used.load(memory_order_relaxed);
   for (std::uint32_t i = 0; i < used; ++i) {
     if (!e.participants[i].inbox.looks_empty() || shows_staged(e, e.participants[i])) return false;
   }
   return true;
+}
+
+// looks_idle(): nothing to take anywhere. A sleeper's last look, after it announced its sleep.
+inline bool looks_idle(engine& e, participant& self) noexcept {
+  if (self.mailbox.letter_announced(self.letters_seen) || !e.sched.ready().looks_empty() ||
+      !e.sched.looks_empty() || has_backlog(e))
+    return false;
+  return inboxes_look_empty(e);
 }
 
 }  // namespace lev

@@ -365,10 +365,6 @@ bool run_ahead(engine& e, participant& self, bool takes_more) noexcept {
   return true;
 }
 
-}  // namespace
-
-namespace {
-
 [[gnu::always_inline]] inline bool run_above(engine& e, participant& self, std::uint32_t task,
                                              const child* by) noexcept {
   LEV_DCHECK(self.running != nullptr && self.running->task != task);

@@ -134,12 +134,9 @@ template <bool is_plain>
     how.task_code = s.task_code();
     how.stopped_at = s.at();
     return s.code();
-  } catch (const std::exception& e) {
-    end_if_forked(true);
-    fail(lane_.new_details(number), status::task_failed, text_of(e));
   } catch (...) {
     end_if_forked(true);
-    fail(lane_.new_details(number), status::task_failed, "an exception that is no std::exception");
+    fail(lane_.new_details(number), status::task_failed, text_of_thrown());
   }
   return status::task_failed;
 }
