@@ -314,7 +314,6 @@ lev_status lev_submit_bulk(lev_runtime* runtime, size_t tasks, lev_procedure_id 
   return lev::guarded([&] {
     *ticket = lev::detail::submit_columns(runtime->runtime.state(), tasks,
                                           draft_of(procedure, arguments, count));
-    return LEV_OK;
   });
 }
 
@@ -439,7 +438,6 @@ lev_status lev_interleave(unsigned n, size_t count, lev_item item, void* argumen
     } else {
       lev::interleave(n, count, body);
     }
-    return LEV_OK;
   });
   return has_thrown ? LEV_TASK_FAILED : s;  // the exception is no refusal, whatever it says
 }

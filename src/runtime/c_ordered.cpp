@@ -44,10 +44,7 @@ lev_status lev_ordered_open(lev_runtime* runtime, lev_ordered** scope) {
   if (runtime == nullptr || scope == nullptr) {
     return fail(lev::status::bad_argument, "lev_ordered_open: runtime and scope must not be NULL");
   }
-  return guarded([&] {
-    *scope = new lev_ordered(runtime->runtime);
-    return LEV_OK;
-  });
+  return guarded([&] { *scope = new lev_ordered(runtime->runtime); });
 }
 
 lev_status lev_ordered_submit(lev_ordered* scope, lev_procedure_id procedure,
@@ -72,7 +69,6 @@ lev_status lev_ordered_submit(lev_ordered* scope, lev_procedure_id procedure,
   return guarded([&] {
     const lev_ticket id = scope->tasks.submit_id(task, options == nullptr ? nullptr : &o);
     if (ticket != nullptr) *ticket = id;
-    return LEV_OK;
   });
 }
 

@@ -10,6 +10,7 @@
 
 #include <cstring>
 #include <new>
+#include <type_traits>
 
 namespace lev {
 
@@ -36,11 +37,15 @@ inline void flatten_names(char* message) noexcept {
   }
 }
 
-// Runs a call into the C++ API and turns its exception into a status.
+// Runs a call into the C++ API, which may return a status, and turns its exception into one.
 template <class Call>
 lev_status guarded(Call&& call) noexcept {
   try {
-    return call();
+    if constexpr (std::is_void_v<decltype(call())>) {
+      return call(), LEV_OK;
+    } else {
+      return call();
+    }
   } catch (const error& e) {
     return fail(e.code(), e.what());
   } catch (const std::bad_alloc&) {

@@ -99,31 +99,19 @@ lev_status lev_task_put(const lev_argument* far, size_t first, size_t count, con
 }
 
 lev_status lev_task_wait(unsigned tag) {
-  return guarded([&] {
-    lev::this_task().wait(tag);
-    return LEV_OK;
-  });
+  return guarded([&] { lev::this_task().wait(tag); });
 }
 
 lev_status lev_task_wait_all(uint32_t tags) {
-  return guarded([&] {
-    lev::this_task().wait_all(tags);
-    return LEV_OK;
-  });
+  return guarded([&] { lev::this_task().wait_all(tags); });
 }
 
 lev_status lev_task_yield(void) {
-  return guarded([] {
-    lev::this_task().yield();
-    return LEV_OK;
-  });
+  return guarded([] { lev::this_task().yield(); });
 }
 
 lev_status lev_task_pass_time(uint64_t cycles) {
-  return guarded([&] {
-    lev::this_task().pass_time(cycles);
-    return LEV_OK;
-  });
+  return guarded([&] { lev::this_task().pass_time(cycles); });
 }
 
 lev_status lev_task_spawn(lev_thread_body body, void* argument, lev_thread** thread) {
@@ -133,41 +121,28 @@ lev_status lev_task_spawn(lev_thread_body body, void* argument, lev_thread** thr
   return guarded([&] {
     auto task = lev::this_task();
     *thread = new lev_thread(task, {body, argument});
-    return LEV_OK;
   });
 }
 
 lev_status lev_task_join(lev_thread* thread) {
   if (thread == nullptr) return LEV_OK;
   // Outside a task the thread stays. What its body has thrown is no refusal, whatever it says.
-  const lev_status refused = guarded([] {
-    lev::this_task();
-    return LEV_OK;
-  });
+  const lev_status refused = guarded([] { lev::this_task(); });
   if (refused != LEV_OK) return refused;
-  const lev_status s = guarded([&] {
-    thread->thread.join();
-    return LEV_OK;
-  });
+  const lev_status s = guarded([&] { thread->thread.join(); });
   delete thread;
   return s == LEV_OK ? LEV_OK : LEV_TASK_FAILED;
 }
 
 lev_status lev_task_id(unsigned* id) {
   if (id == nullptr) return fail(lev::status::bad_argument, "lev_task_id: id must not be NULL");
-  return guarded([&] {
-    *id = lev::this_task().id();
-    return LEV_OK;
-  });
+  return guarded([&] { *id = lev::this_task().id(); });
 }
 
 lev_status lev_task_stack_left(size_t* bytes) {
   if (bytes == nullptr)
     return fail(lev::status::bad_argument, "lev_task_stack_left: bytes must not be NULL");
-  return guarded([&] {
-    *bytes = lev::this_task().stack_left();
-    return LEV_OK;
-  });
+  return guarded([&] { *bytes = lev::this_task().stack_left(); });
 }
 
 const lev_task_calls* lev_task_table(void) {
