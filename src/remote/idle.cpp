@@ -96,13 +96,6 @@ std::uint64_t spin_span_ns(const remote_crew& r, bool is_tight) noexcept {
   return is_tight ? smaller<std::uint64_t>(r.e.settings.spin_ns, tight_ns) : r.e.settings.spin_ns;
 }
 
-std::uint64_t count_ends(engine& e) noexcept {
-  std::uint64_t ends = 0;
-  const std::uint32_t used = e.participants_used.load(memory_order_relaxed);
-  for (std::uint32_t i = 0; i < used; ++i) ends += e.participants[i].counters.completed.read();
-  return ends;
-}
-
 void sleep(remote_crew& r, participant& self, awaited& what, std::uint64_t deadline_ns) noexcept {
   if (r.is_service(self)) deadline_ns = smaller(deadline_ns, service_deadline(r));
   if (what.arm() && !what.is_there()) {

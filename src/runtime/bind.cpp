@@ -282,10 +282,9 @@ bool is_there_any(const participant& but, std::uint64_t* completed, const Such& 
     const bool is_visible = (c->has_contexts && !c->caps.virtual_time) || c == but.engine;
     if (!is_visible && !is_quiescent(*c)) return true;
     // Workers in other processes have nothing to do then, and nobody says so for them here.
-    for (std::uint32_t i = 0; i < c->participants_used.load(memory_order_relaxed); ++i) {
-      const participant& p = c->participants[i];
+    for (const participant& p : c->in_use()) {
       *completed += p.counters.completed.read();
-      if (i >= c->first_actor && &p != &but && is_such(p)) return true;
+      if (p.index >= c->first_actor && &p != &but && is_such(p)) return true;
     }
   }
   return false;

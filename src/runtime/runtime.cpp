@@ -85,9 +85,8 @@ void runtime::pass_time(std::uint64_t cycles) noexcept {
 
 counters runtime::count() const noexcept {
   counters sum{};
-  const std::uint32_t used = state_->participants_used.load(memory_order_relaxed);
-  for (std::uint32_t i = 0; i < used; ++i) {
-    const own_counters& own = state_->participants[i].counters;
+  for (const participant& p : state_->in_use()) {
+    const own_counters& own = p.counters;
     sum.completed += own.completed.read();
     sum.failed += own.failed.read();
     sum.direct += own.direct.read();
@@ -98,16 +97,14 @@ counters runtime::count() const noexcept {
     sum.bad_filters += own.bad_filters.read();
     sum.deaths += own.deaths.read();
     sum.reruns += own.reruns.read();
-    if (state_->participants[i].is_worker) {
+    if (p.is_worker) {
       sum.parks += own.parks.read();
     } else {
-      sum.helped += state_->crew->done_by(state_->participants[i]);
+      sum.helped += state_->crew->done_by(p);
     }
   }
   // Afterwards, so that no task is complete and not submitted: workers submit what they cut.
-  const std::uint32_t used_now = state_->participants_used.load(memory_order_relaxed);
-  for (std::uint32_t i = 0; i < used_now; ++i)
-    sum.submitted += state_->participants[i].counters.submitted.read();
+  for (const participant& p : state_->in_use()) sum.submitted += p.counters.submitted.read();
   return sum;
 }
 
@@ -118,10 +115,9 @@ worker_counters runtime::count_worker(unsigned index) const noexcept {
     w.completed = state_->crew->done_by(state_->participants[index]);
     w.busy_ns = state_->participants[index].counters.busy_ns.read();
   } else if (index == state_->workers) {
-    for (std::uint32_t i = state_->workers;
-         i < state_->participants_used.load(memory_order_relaxed); ++i) {
-      w.completed += state_->crew->done_by(state_->participants[i]);
-      w.busy_ns += state_->participants[i].counters.busy_ns.read();
+    for (const participant& p : state_->in_use().subspan(state_->workers)) {
+      w.completed += state_->crew->done_by(p);
+      w.busy_ns += p.counters.busy_ns.read();
     }
   }
   return w;
@@ -129,9 +125,8 @@ worker_counters runtime::count_worker(unsigned index) const noexcept {
 
 std::uint64_t runtime::trace_hash() const noexcept {
   std::uint64_t h = state_->machine == nullptr ? 0 : state_->machine->schedule_hash();
-  for (std::uint32_t i = 0; i < state_->participants_used.load(memory_order_relaxed); ++i) {
-    const event_ring& events = state_->participants[i].events;
-    if (events.is_open() && events.written() != 0) h = mix64(h ^ events.hash()) + i;
+  for (const participant& p : state_->in_use()) {
+    if (p.events.is_open() && p.events.written() != 0) h = mix64(h ^ p.events.hash()) + p.index;
   }
   return h;
 }

@@ -94,8 +94,7 @@ void serve_flags(engine& e, std::uint32_t task, std::uint64_t& seen, served* s) 
 
 void wake_waiters(engine& e, std::uint64_t seen) noexcept {
   if ((seen & state_bits::crowd) != 0) {
-    const std::uint32_t used = e.participants_used.load(memory_order_relaxed);
-    for (std::uint32_t i = 0; i < used; ++i) unpark(e, i);
+    for (const participant& p : e.in_use()) unpark(e, p.index);
   } else if ((seen & state_bits::waited) != 0) {
     wake_one_waiter(e, state_bits::waiter(seen));
   }
@@ -380,13 +379,9 @@ void serve_dependants(engine& e, participant& self, std::uint32_t list, status o
 // was complete when the first one ended (Mattern 1987). That holds even for a thread that has bound
 // itself meanwhile: its submissions may be in the first sum, so they must be in the second.
 bool is_quiescent(engine& e, std::uint32_t open_joins) noexcept {
-  const std::uint32_t used = e.participants_used.load(memory_order_relaxed);
-  std::uint64_t completed = 0;
-  for (std::uint32_t i = 0; i < used; ++i) completed += e.participants[i].counters.completed.read();
+  const std::uint64_t completed = count_ends(e);
   std::uint64_t submitted = 0;
-  const std::uint32_t used_by_now = e.participants_used.load(memory_order_relaxed);
-  for (std::uint32_t i = 0; i < used_by_now; ++i)
-    submitted += e.participants[i].counters.submitted.read();
+  for (const participant& p : e.in_use()) submitted += p.counters.submitted.read();
   LEV_DCHECK(completed <= submitted);
   return submitted - completed <= open_joins;
 }

@@ -159,9 +159,7 @@ class untaken {
     constexpr std::uint64_t patience_ns = 100'000'000;
     constexpr std::uint64_t patience_with_others_ns = 1'000'000'000;
     const std::uint64_t now_ns = e.machine->now_ns();
-    std::uint64_t ended = 0;
-    for (std::uint32_t i = 0; i < e.participants_used.load(memory_order_relaxed); ++i)
-      ended += e.participants[i].counters.completed.read();
+    const std::uint64_t ended = count_ends(e);
     const bool was_quiet = since_ns_ != 0 && ended == ended_ && has_work(e, self);
     const bool has_first = was_quiet && has_earlier_task(*self.contexts);
     const bool is_due =

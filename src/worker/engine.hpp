@@ -16,6 +16,8 @@
 
 #include <unistd.h>
 
+#include <span>
+
 namespace lev {
 
 class crew;
@@ -73,6 +75,9 @@ struct engine {
   // Written by host threads that bind for the first time, read by thieves and wakers: participants
   // in use. Publishes nothing: participants are ready from the start.
   alignas(line_pair_bytes) atomic<std::uint32_t> participants_used{0};
+  std::span<participant> in_use() const noexcept {
+    return {participants, participants_used.load(memory_order_relaxed)};
+  }
   // Written by sleepers, read by completers and by those that free slots: how many participants
   // want each thing.
   atomic<std::uint32_t> space_wanted{0};
@@ -121,6 +126,13 @@ struct engine {
   spin_lock<> failure_lock;
   outcome failure;
 };
+
+// How many tasks have ended, by the counts of all participants.
+inline std::uint64_t count_ends(const engine& e) noexcept {
+  std::uint64_t ends = 0;
+  for (const participant& p : e.in_use()) ends += p.counters.completed.read();
+  return ends;
+}
 
 // A process that was forked in a body, a callback or a hook has this participant's stack, but none
 // of the threads and lines that go with it: it must not come back to them. It ends as by _exit().

@@ -364,9 +364,8 @@ inline bool take(engine& e, participant& self, job& j) noexcept {
 
 // Whether all participants' own inboxes look empty, and none shows a task that it has staged.
 inline bool inboxes_look_empty(const engine& e) noexcept {
-  const std::uint32_t used = e.participants_used.load(memory_order_relaxed);
-  for (std::uint32_t i = 0; i < used; ++i) {
-    if (!e.participants[i].inbox.looks_empty() || shows_staged(e, e.participants[i])) return false;
+  for (const participant& p : e.in_use()) {
+    if (!p.inbox.looks_empty() || shows_staged(e, p)) return false;
   }
   return true;
 }

@@ -30,8 +30,7 @@ namespace lev {
 namespace {
 
 bool does_another_work(engine& e, const participant& self) noexcept {
-  for (std::uint32_t i = 0; i < e.participants_used.load(memory_order_relaxed); ++i) {
-    const participant& p = e.participants[i];
+  for (const participant& p : e.in_use()) {
     if (&p != &self && is_at_work(p)) return true;
   }
   return false;
@@ -42,14 +41,12 @@ bool does_another_work(engine& e, const participant& self) noexcept {
 // caller's own waits with a time-out, as that may be the one of the guest.
 bool does_anything_go_on(engine& e, const participant& self, giving_up how,
                          std::uint64_t* ended) noexcept {
-  *ended = 0;
   if (e.guests_waiting.load(memory_order_relaxed) != 0) {
     if (how == giving_up::when_still) return e.does_anybody_run(self, ended);
     const bool has_time_out = self.contexts != nullptr && self.contexts->timed_count != 0;
     return has_time_out || e.does_anybody_work(self, ended);
   }
-  for (std::uint32_t i = 0; i < e.participants_used.load(memory_order_relaxed); ++i)
-    *ended += e.participants[i].counters.completed.read();
+  *ended = count_ends(e);
   return does_another_work(e, self);
 }
 
@@ -88,9 +85,8 @@ class stillness {
 // A host in its own program, or one that will return to it, may still do something about it; so may
 // a wait that ends by its time.
 bool is_everybody_waiting(engine& e) noexcept {
-  for (std::uint32_t i = 0; i < e.participants_used.load(memory_order_relaxed); ++i) {
-    const participant& p = e.participants[i];
-    const bool is_host = i >= e.first_host;
+  for (const participant& p : e.in_use()) {
+    const bool is_host = p.index >= e.first_host;
     if (is_host && p.is_bound.load(memory_order_relaxed) == 0) continue;
     const std::uint32_t now = p.doing.load(memory_order_relaxed);
     if (now == activity::waits_until || (is_host && now == activity::elsewhere)) return false;
@@ -271,8 +267,7 @@ bool find_related(engine& e, participant& self, const awaited& what, reach how,
   if (how == reach::near) return false;
   const auto is_wanted = [&](std::uint32_t t) noexcept { return is_related(e, self, what, t); };
   if (find_kept_back(e, self, is_wanted, what.is_elsewhere(), others, task)) return true;
-  for (std::uint32_t i = 0; i < e.participants_used.load(memory_order_relaxed); ++i) {
-    participant& p = e.participants[i];
+  for (participant& p : e.in_use()) {
     if (&p == &self || p.doing.load(memory_order_relaxed) == activity::serves) continue;
     while (p.inbox.try_steal(task)) {
       if (is_wanted(*task)) return true;

@@ -45,9 +45,8 @@ inline void wake_worker(engine& e, participant& self) noexcept {
 
 // wake_wanting() wakes every participant that sleeps for `want`.
 inline void wake_wanting(engine& e, std::uint32_t want) noexcept {
-  const std::uint32_t used = e.participants_used.load(memory_order_relaxed);
-  for (std::uint32_t i = 0; i < used; ++i) {
-    if ((e.participants[i].wants.load(memory_order_relaxed) & want) != 0) unpark(e, i);
+  for (const participant& p : e.in_use()) {
+    if ((p.wants.load(memory_order_relaxed) & want) != 0) unpark(e, p.index);
   }
 }
 
