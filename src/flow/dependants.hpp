@@ -16,7 +16,10 @@
 
 #include "base/assert.hpp"
 #include "flow/index_pool.hpp"
+#include "sync/spin_lock.hpp"
 #include "task/slot.hpp"
+
+#include <utility>
 
 namespace lev {
 
@@ -53,23 +56,20 @@ class dependants {
   bool add(slot& predecessor, slot_extra& extra, std::uint32_t generation, std::uint32_t node,
            std::uint32_t successor) noexcept {
     LEV_DCHECK(node < count_ && successor != no_slot);
-    extra.telling.lock([] { real_env::pause(); });
+    const spin_guard<> held(extra.telling);
     const bool is_in_time = predecessor.state.announce(generation, state_bits::depended_on);
     if (is_in_time) {
       nodes_[node].slot = successor;
       nodes_[node].next = extra.dependants;
       extra.dependants = node + 1;
     }
-    extra.telling.unlock();
     return is_in_time;
   }
 
   // take() is the completer's: the first node + 1 of the list, 0 if empty. Walk it with node().
   std::uint32_t take(slot_extra& extra) noexcept {
-    extra.telling.lock([] { real_env::pause(); });
-    const std::uint32_t list = extra.dependants;
-    extra.dependants = 0;
-    extra.telling.unlock();
+    const spin_guard<> held(extra.telling);
+    const std::uint32_t list = std::exchange(extra.dependants, 0);
     LEV_DCHECK(list <= count_);
     return list;
   }

@@ -54,19 +54,6 @@ open_runtimes& opened() noexcept {
   if (opened().has_key) pthread_key_delete(opened().key);
 }
 
-class locked {
- public:
-  explicit locked(open_runtimes& o) noexcept : runtimes_(o) {
-    o.lock.lock([] { real_env::pause(); });
-  }
-  ~locked() { runtimes_.lock.unlock(); }
-  locked(const locked&) = delete;
-  locked& operator=(const locked&) = delete;
-
- private:
-  open_runtimes& runtimes_;
-};
-
 // This thread's bindings. Like its notes, they have no destructor: they exist as long as the
 // thread.
 thread_local bindings* this_thread = nullptr;
@@ -85,7 +72,7 @@ void leave_all(void* mine) noexcept {
   this_thread = nullptr;
   note_last(0, nullptr);
   open_runtimes& o = opened();
-  const locked l(o);
+  const spin_guard<> held(o.lock);
   for (const binding& b : *leaving) {
     for (runtime_state* c : o.all) {
       if (c->id == b.runtime_id) unbind(*c, *b.self);
@@ -107,7 +94,7 @@ void use(runtime_state& c, std::uint32_t index) noexcept {
 // Bindings to closed runtimes would pile up in a thread that opens many.
 void forget_closed(bindings& all) noexcept {
   open_runtimes& o = opened();
-  const locked l(o);
+  const spin_guard<> held(o.lock);
   for (std::size_t i = all.size(); i-- > 0;) {
     bool is_open = false;
     for (const runtime_state* c : o.all) is_open |= c->id == all[i].runtime_id;
@@ -148,7 +135,7 @@ participant* bind(runtime_state& c) noexcept {
 }
 
 void before_fork() noexcept {
-  opened().lock.lock([] { real_env::pause(); });
+  opened().lock.lock();
 }
 
 void in_parent() noexcept {
@@ -273,7 +260,7 @@ bool waits_for_ever(const participant& p) noexcept {
 template <class Such>
 bool is_there_any(const participant& but, std::uint64_t* completed, const Such& is_such) noexcept {
   open_runtimes& o = opened();
-  const locked l(o);
+  const spin_guard<> held(o.lock);
   *completed = 0;
   for (runtime_state* c : o.all) {
     if (c->why_absent != nullptr) continue;
@@ -302,7 +289,7 @@ bool does_anybody_run(const participant& but, std::uint64_t* completed) noexcept
 
 void announce_open(runtime_state& c) {
   open_runtimes& o = opened();
-  const locked l(o);
+  const spin_guard<> held(o.lock);
   static std::uint64_t next_id = 1;
   o.all.push_back(&c);
   c.id = next_id++;
@@ -312,7 +299,7 @@ void announce_open(runtime_state& c) {
 
 void announce_close(runtime_state& c) noexcept {
   open_runtimes& o = opened();
-  const locked l(o);
+  const spin_guard<> held(o.lock);
   for (std::size_t i = 0; i < o.all.size(); ++i) {
     if (o.all[i] == &c) {
       o.all[i] = o.all.back();

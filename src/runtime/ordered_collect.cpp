@@ -94,7 +94,7 @@ outcome ordered::state::wait_for(member& m, std::int64_t timeout_ns) noexcept {
   if (ticket == 0) return {status::ok};
   busy.unlock();
   outcome how = detail::wait_one(&c, ticket, timeout_ns);
-  busy.lock([] { real_env::pause(); });
+  busy.lock();
   if (m.ticket != ticket) return {status::ok};  // another has collected it
   collect(m, how);
   return how;
@@ -107,7 +107,7 @@ void ordered::state::wait_surely_for(member& m) noexcept {
     c.machine->relax();
   const bool may_wait = detail::here(c) != nullptr;
   outcome how = may_wait ? detail::wait_surely(&c, ticket) : detail::wait_one(&c, ticket, 0);
-  busy.lock([] { real_env::pause(); });
+  busy.lock();
   if (m.ticket == ticket) collect(m, how);
 }
 

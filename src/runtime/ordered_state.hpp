@@ -70,7 +70,7 @@ struct ordered::state final : detail::scope {
     // Pairs with the end of the last call.
     explicit call(state& scope) noexcept
         : scope_(scope), is_only_(!scope.in_call.exchange(true, memory_order_acquire)) {
-      if (is_only_) scope_.busy.lock([] { real_env::pause(); });
+      if (is_only_) scope_.busy.lock();
     }
     // An exception's destructor is the program's, and may use the scope or its runtime. It runs
     // when no lock is held and no call is under way.

@@ -247,19 +247,15 @@ namespace {
 // lock: before, the slot could become another task's.
 status announce_callback(task_state<>& state, std::uint32_t generation, slot_extra& extra,
                          void (*run)(void*), void* context) noexcept {
-  extra.telling.lock([] { real_env::pause(); });
+  const spin_guard<> held(extra.telling);
   const std::uint64_t w = state.word();
-  status result = status::stale_ticket;
   if ((w & state_bits::called_back) != 0 && state_bits::generation(w) == generation &&
-      state_bits::phase(w) == state_bits::live) {
-    result = status::exists;
-  } else if (state.announce(generation, state_bits::called_back)) {
-    extra.callback = run;
-    extra.callback_context = context;
-    result = status::ok;
-  }
-  extra.telling.unlock();
-  return result;
+      state_bits::phase(w) == state_bits::live)
+    return status::exists;
+  if (!state.announce(generation, state_bits::called_back)) return status::stale_ticket;
+  extra.callback = run;
+  extra.callback_context = context;
+  return status::ok;
 }
 
 }  // namespace

@@ -17,10 +17,8 @@ class spin_lock {
     // Pairs with unlock(): what the last holder wrote is visible.
     return taken_.load(memory_order_relaxed) == 0 && taken_.exchange(1, memory_order_acquire) == 0;
   }
-  // `wait()` is called between tries: the caller's machine knows how to wait.
-  template <class Wait>
-  void lock(Wait&& wait) noexcept {
-    while (!try_lock()) wait();
+  void lock() noexcept {
+    while (!try_lock()) Env::pause();
   }
   void unlock() noexcept {
     // Pairs with try_lock(): publishes what was done under the lock.
@@ -39,9 +37,7 @@ class spin_lock {
 template <class Env = real_env>
 class spin_guard {
  public:
-  explicit spin_guard(spin_lock<Env>& lock) noexcept : lock_(lock) {
-    lock_.lock([] { Env::pause(); });
-  }
+  explicit spin_guard(spin_lock<Env>& lock) noexcept : lock_(lock) { lock_.lock(); }
   ~spin_guard() { lock_.unlock(); }
   spin_guard(const spin_guard&) = delete;
   spin_guard& operator=(const spin_guard&) = delete;

@@ -21,7 +21,7 @@ constinit spin_lock<> registration;
 
 // A fork() waits until no thread registers: in the child the table is whole, and its lock is free.
 void lock_for_fork() noexcept {
-  registration.lock([] { real_env::pause(); });
+  registration.lock();
 }
 void unlock_after_fork() noexcept {
   registration.unlock();

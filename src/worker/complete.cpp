@@ -82,10 +82,9 @@ struct served {
 void serve_flags(engine& e, std::uint32_t task, std::uint64_t& seen, served* s) noexcept {
   slot_extra& extra = e.task_slots.extra(task);
   if ((seen & state_bits::called_back) != 0 && s->callback == nullptr) {
-    extra.telling.lock([] { real_env::pause(); });
+    const spin_guard<> held(extra.telling);
     s->callback = extra.callback;
     s->context = extra.callback_context;
-    extra.telling.unlock();
   }
   if ((seen & state_bits::depended_on) == 0) return;
   if (!e.task_slots.at(task).state.retract(seen, state_bits::depended_on)) return;
