@@ -1,6 +1,5 @@
 // The kernels of AES-128: what a task does with the bytes it has.
-#ifndef LEVERET_APPS_AES_KERNEL_HPP
-#define LEVERET_APPS_AES_KERNEL_HPP
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -31,5 +30,3 @@ void aes_run_openssl(aes_mode mode, const aes_schedule& schedule, const aes_coun
                      std::uint8_t* to);
 
 }  // namespace leveret_apps
-
-#endif

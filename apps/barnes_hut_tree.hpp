@@ -8,8 +8,7 @@
 // skip the beginning of a part because a cell above it was far enough to count as one point; so
 // each part has a *spine*: the ancestors of its first node, root first. With it, parts can be
 // visited in any order. (The paper does not say how it does this.)
-#ifndef LEVERET_APPS_BARNES_HUT_TREE_HPP
-#define LEVERET_APPS_BARNES_HUT_TREE_HPP
+#pragma once
 
 #include <vector>
 
@@ -90,5 +89,3 @@ void walk_part(const force_law& law, const tree_part& part, const tree_node* nod
 }
 
 }  // namespace leveret_apps
-
-#endif

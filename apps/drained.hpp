@@ -1,7 +1,6 @@
 // Tasks use their caller's memory until they are complete: when an exception unwinds the caller,
 // wait for them first.
-#ifndef LEVERET_APPS_DRAINED_HPP
-#define LEVERET_APPS_DRAINED_HPP
+#pragma once
 
 #include <leveret/leveret.hpp>
 
@@ -18,5 +17,3 @@ void drained(lev::runtime& runtime, Work&& work) {
 }
 
 }  // namespace leveret_apps
-
-#endif

@@ -1,6 +1,5 @@
 // Applications whose tasks fetch data themselves do not run where tasks cannot.
-#ifndef LEVERET_APPS_FAR_MEMORY_HPP
-#define LEVERET_APPS_FAR_MEMORY_HPP
+#pragma once
 
 #include <cstdio>
 #include <cstring>
@@ -20,5 +19,3 @@ inline void need_far_memory(const lev::runtime& runtime, const char* application
 }
 
 }  // namespace leveret_apps
-
-#endif

@@ -1,6 +1,5 @@
 // Transition probabilities of a substitution model, by its eigenvalues.
-#ifndef LEVERET_APPS_LIKELIHOOD_MODEL_HPP
-#define LEVERET_APPS_LIKELIHOOD_MODEL_HPP
+#pragma once
 
 #include "leveret_apps/likelihood.hpp"
 
@@ -31,5 +30,3 @@ class transitions {
 };
 
 }  // namespace leveret_apps
-
-#endif

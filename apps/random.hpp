@@ -1,7 +1,6 @@
 // Seeded random numbers that are the same with every compiler and library: splitmix64 (Steele, Lea
 // and Flood, 2014).
-#ifndef LEVERET_APPS_RANDOM_HPP
-#define LEVERET_APPS_RANDOM_HPP
+#pragma once
 
 #include <cstdint>
 
@@ -24,5 +23,3 @@ class random_numbers {
 };
 
 }  // namespace leveret_apps
-
-#endif

@@ -1,7 +1,6 @@
 // Two stopwatches: this computer's clock for serial references, the machine's for tasks (virtual
 // time on `sim`).
-#ifndef LEVERET_APPS_STOPWATCH_HPP
-#define LEVERET_APPS_STOPWATCH_HPP
+#pragma once
 
 #include <chrono>
 #include <leveret/leveret.hpp>
@@ -23,5 +22,3 @@ double machine_seconds(const lev::runtime& runtime, Work&& work) {
 }
 
 }  // namespace leveret_apps
-
-#endif

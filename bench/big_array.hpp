@@ -1,7 +1,6 @@
 // A large array of numbers in huge pages where the system has them, or in small ones, touched once
 // so that no page fault is measured.
-#ifndef BENCH_BIG_ARRAY_HPP
-#define BENCH_BIG_ARRAY_HPP
+#pragma once
 
 #include <sys/mman.h>
 
@@ -54,5 +53,3 @@ class big_array {
 };
 
 }  // namespace bench
-
-#endif

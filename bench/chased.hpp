@@ -1,7 +1,6 @@
 // Data whose addresses depend on data: linked lists, a chained hash table and a B+ tree, all large,
 // in an order that no prefetcher knows. And the steps that every contestant does with them.
-#ifndef BENCH_CHASED_HPP
-#define BENCH_CHASED_HPP
+#pragma once
 
 #include "big_array.hpp"
 
@@ -106,5 +105,3 @@ class search_tree {
 };
 
 }  // namespace bench
-
-#endif

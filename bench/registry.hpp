@@ -1,6 +1,5 @@
 // The benches: one function each, in the file of micro/ that bears its name. main.cpp lists them.
-#ifndef BENCH_REGISTRY_HPP
-#define BENCH_REGISTRY_HPP
+#pragma once
 
 #include "report.hpp"
 
@@ -53,5 +52,3 @@ void instructions(const settings&, report&);
 [[gnu::weak]] void rank_by_tasks(const settings&, report&);
 
 }  // namespace bench
-
-#endif

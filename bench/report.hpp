@@ -3,8 +3,7 @@
 // A round measures every contestant once, in order, so that a machine that slows down slows all of
 // them down. A ratio is taken within each round; its median and spread are those of the rounds'
 // ratios.
-#ifndef BENCH_REPORT_HPP
-#define BENCH_REPORT_HPP
+#pragma once
 
 #include <cstdio>
 #include <functional>
@@ -81,5 +80,3 @@ class report {
 };
 
 }  // namespace bench
-
-#endif

@@ -3,8 +3,7 @@
 // Work of a fixed length is a chain of dependent multiplications: no core can run it faster by
 // overlapping, and it touches no memory. There is one compiled copy of it, so every contestant runs
 // the same instructions.
-#ifndef BENCH_TIMING_HPP
-#define BENCH_TIMING_HPP
+#pragma once
 
 #include <algorithm>
 #include <cstddef>
@@ -87,5 +86,3 @@ double typical_ns(std::size_t count, Call&& call) {
 }
 
 }  // namespace bench
-
-#endif

@@ -1,7 +1,6 @@
 // The programs whose instructions are counted, each called twice: the difference is what the tasks
 // of the second call have in excess, so that start-up drops out.
-#ifndef BENCH_COUNTED_CASES_HPP
-#define BENCH_COUNTED_CASES_HPP
+#pragma once
 
 namespace bench::counted {
 
@@ -45,5 +44,3 @@ struct process_count {
 process_count count_processes(unsigned rounds);
 
 }  // namespace bench::counted
-
-#endif

@@ -1,6 +1,5 @@
 // Profiles that callgrind writes: instructions by function, without those of what it calls.
-#ifndef BENCH_COUNTED_PROFILE_HPP
-#define BENCH_COUNTED_PROFILE_HPP
+#pragma once
 
 #include "counted/cases.hpp"
 
@@ -22,5 +21,3 @@ double total(const profile& all);
 profile count_case(const counted_case& which, const std::string& program);
 
 }  // namespace bench::counted
-
-#endif

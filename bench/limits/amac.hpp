@@ -1,8 +1,7 @@
 // The limit of hiding memory latency in software: asynchronous memory access chaining (Kocberber,
 // Falsafi, Grot, VLDB 2015), written by hand for each kind of data. `width` items are in flight,
 // each a few words of state in an array; a turn takes one item one access further.
-#ifndef BENCH_LIMITS_AMAC_HPP
-#define BENCH_LIMITS_AMAC_HPP
+#pragma once
 
 #include "chased.hpp"
 
@@ -28,5 +27,3 @@ std::uint64_t amac_find(const search_tree& tree, std::size_t begin, std::size_t 
                         unsigned width);
 
 }  // namespace bench
-
-#endif

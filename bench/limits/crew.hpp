@@ -1,7 +1,6 @@
 // The limit of parallel work without a runtime: one thread per core, each with a fixed share of a
 // loop.
-#ifndef BENCH_LIMITS_CREW_HPP
-#define BENCH_LIMITS_CREW_HPP
+#pragma once
 
 #include <atomic>
 #include <cstddef>
@@ -44,5 +43,3 @@ class crew {
 double copy_gbps(crew& threads, char* to, const char* from, std::size_t bytes);
 
 }  // namespace bench
-
-#endif

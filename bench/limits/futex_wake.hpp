@@ -1,7 +1,6 @@
 // The limit of waking a sleeper: a thread asleep in a futex is woken and answers by a store that
 // the waker polls.
-#ifndef BENCH_LIMITS_FUTEX_WAKE_HPP
-#define BENCH_LIMITS_FUTEX_WAKE_HPP
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -37,5 +36,3 @@ class futex_sleeper {
 };
 
 }  // namespace bench
-
-#endif

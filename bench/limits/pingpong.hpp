@@ -3,8 +3,7 @@
 // Polling with a pause in the loop is faster on some cores (it leaves the line alone for a moment)
 // and slower on others. The limit is the faster of the two. A runtime has a line for each way: what
 // that costs is for information.
-#ifndef BENCH_LIMITS_PINGPONG_HPP
-#define BENCH_LIMITS_PINGPONG_HPP
+#pragma once
 
 #include "timing.hpp"
 
@@ -81,5 +80,3 @@ class pingpong {
 double pingpong_ns(int answer_core, std::size_t count, layout lines = layout::one_line);
 
 }  // namespace bench
-
-#endif

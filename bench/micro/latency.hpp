@@ -1,7 +1,6 @@
 // The common parts of the benches of latency hiding: the three kinds of items, written once and
 // compiled for each way to run them, and the measuring of many ways side by side.
-#ifndef BENCH_MICRO_LATENCY_HPP
-#define BENCH_MICRO_LATENCY_HPP
+#pragma once
 
 #include "chased.hpp"
 #include "limits/amac.hpp"
@@ -131,5 +130,3 @@ inline std::vector<samples> item_ns(int rounds, std::size_t items, std::size_t i
 }
 
 }  // namespace bench
-
-#endif

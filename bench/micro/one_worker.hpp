@@ -1,7 +1,6 @@
 // A runtime with one worker on a core of its own and a submitter that polls on another: what
 // latency is measured with.
-#ifndef BENCH_MICRO_ONE_WORKER_HPP
-#define BENCH_MICRO_ONE_WORKER_HPP
+#pragma once
 
 #include "timing.hpp"
 
@@ -53,5 +52,3 @@ class one_worker {
 };
 
 }  // namespace bench
-
-#endif

@@ -2,8 +2,7 @@
 // and a stream of steps on units of an array. Every contestant runs these loops, and calls the same
 // compiled kernels; it brings `Tasks`, which has a function for each kernel that submits it as a
 // task.
-#ifndef BENCH_PEERS_BLOCKS_HPP
-#define BENCH_PEERS_BLOCKS_HPP
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -80,5 +79,3 @@ struct ordered_programs {
 };
 
 }  // namespace bench
-
-#endif

@@ -7,8 +7,7 @@
 //
 // that calls body(nodes[i]) for each as tasks, the last one in place, and returns when all are
 // done.
-#ifndef BENCH_PEERS_IRREGULAR_HPP
-#define BENCH_PEERS_IRREGULAR_HPP
+#pragma once
 
 #include <algorithm>
 #include <bit>
@@ -154,5 +153,3 @@ constexpr irregular_programs irregular_of() {
 }
 
 }  // namespace bench
-
-#endif

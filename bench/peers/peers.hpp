@@ -3,8 +3,7 @@
 // Each file of this folder fills in one table, and is compiled only when CMake has found its
 // library. Where it is not compiled, its functions are weak symbols without a definition, that is,
 // null.
-#ifndef BENCH_PEERS_PEERS_HPP
-#define BENCH_PEERS_PEERS_HPP
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -62,5 +61,3 @@ inline rival starpu() {
 }
 
 }  // namespace bench
-
-#endif

@@ -1,7 +1,6 @@
 // CellMT's synthetic benchmark (section 5): blocks are got, computed on, and put back, by simple
 // buffering (Listing 1), double buffering (Listing 3) or threads (Listing 1 with Listing 2's wait).
-#ifndef LEVERET_PAPERS_CELLMT_STREAM_HPP
-#define LEVERET_PAPERS_CELLMT_STREAM_HPP
+#pragma once
 
 #include <leveret_papers/world.hpp>
 
@@ -26,5 +25,3 @@ double bytes_per_second(world& w, const stream& what);
 unsigned threads_that_fit(world& w, std::uint32_t bytes);
 
 }  // namespace leveret_papers
-
-#endif

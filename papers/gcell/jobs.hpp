@@ -11,8 +11,7 @@
 //      full.
 //   4. An event handler, a PPE thread, waits for events, takes all letters that are there, and
 //      wakes the client.
-#ifndef LEVERET_PAPERS_GCELL_JOBS_HPP
-#define LEVERET_PAPERS_GCELL_JOBS_HPP
+#pragma once
 
 #include <leveret_papers/world.hpp>
 
@@ -33,5 +32,3 @@ double us_of_a_job(world& w, const gcell_jobs& what);
 double efficiency(world& w, const gcell_jobs& what);
 
 }  // namespace leveret_papers
-
-#endif

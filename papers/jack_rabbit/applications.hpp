@@ -1,6 +1,5 @@
 // Jack Rabbit's three applications (S0, chapter 5) on its pool.
-#ifndef LEVERET_PAPERS_JACK_RABBIT_APPLICATIONS_HPP
-#define LEVERET_PAPERS_JACK_RABBIT_APPLICATIONS_HPP
+#pragma once
 
 #include "jack_rabbit/pool.hpp"
 
@@ -35,5 +34,3 @@ double frames_seconds(world& w, unsigned tasks, bool is_diced);
 unsigned tasks_of_lines(unsigned tasks);
 
 }  // namespace leveret_papers
-
-#endif

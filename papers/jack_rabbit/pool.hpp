@@ -12,8 +12,7 @@
 //      the task has written, and counts down. The worker that comes to 0, when the caller has
 //      ended, closes the gate of the workers; the last to enter it opens the gate of the PPE. Gates
 //      are built on top of the spin lock (section 4.4), which every change of one takes.
-#ifndef LEVERET_PAPERS_JACK_RABBIT_POOL_HPP
-#define LEVERET_PAPERS_JACK_RABBIT_POOL_HPP
+#pragma once
 
 #include <leveret_papers/world.hpp>
 
@@ -72,5 +71,3 @@ rabbit_outcome run_rabbit(world& w, const rabbit_pool& what, const rabbit_batche
 std::uint32_t dicer_asks(std::uint32_t size, std::uint32_t threshold, std::uint32_t workers);
 
 }  // namespace leveret_papers
-
-#endif

@@ -1,6 +1,5 @@
 // What PPE and SPEs of Jack Rabbit share in memory: three buffers, their locks, a counter, gates.
-#ifndef LEVERET_PAPERS_JACK_RABBIT_QUEUES_HPP
-#define LEVERET_PAPERS_JACK_RABBIT_QUEUES_HPP
+#pragma once
 
 #include <cstddef>
 #include <deque>
@@ -76,5 +75,3 @@ void post_all(cell::ppe& p, rabbit_run& r);
 void schedule(cell::ppe& p, rabbit_run& r);
 
 }  // namespace leveret_papers
-
-#endif

@@ -1,6 +1,5 @@
 // What the papers' algorithms are asked to do, done by Leveret's pipeline; see pipeline.hpp.
-#ifndef LEVERET_PAPERS_LEVERET_BY_LEVERET_HPP
-#define LEVERET_PAPERS_LEVERET_BY_LEVERET_HPP
+#pragma once
 
 #include "cellmt/stream.hpp"
 #include "gcell/jobs.hpp"
@@ -23,5 +22,3 @@ double us_of_a_job_by_leveret(world& w, const gcell_jobs& what);
 double bytes_per_second_by_leveret(world& w, const stream& what);
 
 }  // namespace leveret_papers
-
-#endif

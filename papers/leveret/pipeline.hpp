@@ -4,8 +4,7 @@
 // writes. Queues, stages and copies are Leveret's own. The machine prices copies, polls and
 // wake-ups; what the pipeline does beside them is priced here, by amounts of work: lines of memory
 // that another core wrote last, at the price of the machine file, and instructions (costs.toml).
-#ifndef LEVERET_PAPERS_LEVERET_PIPELINE_HPP
-#define LEVERET_PAPERS_LEVERET_PIPELINE_HPP
+#pragma once
 
 #include <leveret/leveret.hpp>
 #include <leveret_papers/world.hpp>
@@ -62,5 +61,3 @@ class pipeline {
 };
 
 }  // namespace leveret_papers
-
-#endif

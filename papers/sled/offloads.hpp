@@ -1,7 +1,6 @@
 // SLED (S3): six processes on two hardware contexts, each of which offloads tasks to an SPE of its
 // own and waits for it, by one of the paper's ways.
-#ifndef LEVERET_PAPERS_SLED_OFFLOADS_HPP
-#define LEVERET_PAPERS_SLED_OFFLOADS_HPP
+#pragma once
 
 #include <leveret_papers/world.hpp>
 
@@ -33,5 +32,3 @@ double idle_us(world& w, const offloads& what);
 double stage_us(world& w, const offloads& what);
 
 }  // namespace leveret_papers
-
-#endif

@@ -7,8 +7,7 @@
 //      one task it fetches for the next. Arguments with a stride are lists of the MFC's.
 //   3. It runs the task, puts results back, and writes the completion, by putqlluc or a plain put.
 //   4. The PPE sees the completion when it needs the slot, or waits for all.
-#ifndef LEVERET_PAPERS_TPC_CALLS_HPP
-#define LEVERET_PAPERS_TPC_CALLS_HPP
+#pragma once
 
 #include <leveret_papers/world.hpp>
 
@@ -52,5 +51,3 @@ struct tpc_outcome {
 tpc_outcome run_tpc(world& w, const tpc_calls& what);
 
 }  // namespace leveret_papers
-
-#endif

@@ -3,8 +3,7 @@
 // A loop has one bell. A ticket that a coroutine awaits has a `chime` for it in its hold; the
 // thread that completes the task strikes it, without the GIL. Whichever is first, coroutine or
 // completion, one exchange of a pointer decides: a chime that comes too late is refused.
-#ifndef LEVERET_PYTHON_BELL_HPP
-#define LEVERET_PYTHON_BELL_HPP
+#pragma once
 
 #include <atomic>
 #include <memory>
@@ -60,5 +59,3 @@ class chimes {
 };
 
 }  // namespace lev::python
-
-#endif

@@ -1,6 +1,5 @@
 // The parts of the extension module `leveret._core`.
-#ifndef LEVERET_PYTHON_BINDINGS_HPP
-#define LEVERET_PYTHON_BINDINGS_HPP
+#pragma once
 
 #include <nanobind/nanobind.h>
 
@@ -26,5 +25,3 @@ void bind_apps(nanobind::module_& m);
 void bind_papers(nanobind::module_& m);
 
 }  // namespace lev::python
-
-#endif

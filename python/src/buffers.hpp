@@ -1,7 +1,6 @@
 // Python arrays as memory arguments, without copying: anything with the buffer protocol (NumPy
 // arrays, bytearray, array.array, memoryview, ctypes arrays), __array__ or __dlpack__.
-#ifndef LEVERET_PYTHON_BUFFERS_HPP
-#define LEVERET_PYTHON_BUFFERS_HPP
+#pragma once
 
 #include "errors.hpp"
 
@@ -32,5 +31,3 @@ extent row_extent(const extent& all, Py_ssize_t i) noexcept;
 argument memory_argument(const extent& e, bool is_sliced, const place& where);
 
 }  // namespace lev::python
-
-#endif

@@ -1,6 +1,5 @@
 // Procedures that come with the Python package: to try it without a C compiler, and to measure it.
-#ifndef LEVERET_PYTHON_BUILTINS_HPP
-#define LEVERET_PYTHON_BUILTINS_HPP
+#pragma once
 
 #include "errors.hpp"
 
@@ -14,5 +13,3 @@ const plan& builtin(const std::string& name);
 void register_plan(plan& p, body run);
 
 }  // namespace lev::python
-
-#endif

@@ -1,6 +1,5 @@
 // Many tasks of one procedure in one call: arrays are cut along their first axis.
-#ifndef LEVERET_PYTHON_BULK_HPP
-#define LEVERET_PYTHON_BULK_HPP
+#pragma once
 
 #include "pack.hpp"
 
@@ -56,5 +55,3 @@ class bulk {
 };
 
 }  // namespace lev::python
-
-#endif

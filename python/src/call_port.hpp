@@ -12,8 +12,7 @@
 // The runtime's own thread never waits for the GIL. What users want called when a call ends runs
 // on the courier alone: on other threads it would run within submit() or a wait, under whatever
 // locks their callers hold.
-#ifndef LEVERET_PYTHON_CALL_PORT_HPP
-#define LEVERET_PYTHON_CALL_PORT_HPP
+#pragma once
 
 #include <sys/types.h>
 
@@ -175,5 +174,3 @@ class call_port {
 };
 
 }  // namespace lev::python
-
-#endif

@@ -1,7 +1,6 @@
 // What the methods of Runtime read from a call besides the task's arguments: the procedure and the
 // options. By hand, as nanobind's own message about a wrong one lists C++ types.
-#ifndef LEVERET_PYTHON_CALLS_HPP
-#define LEVERET_PYTHON_CALLS_HPP
+#pragma once
 
 #include <limits>
 
@@ -27,5 +26,3 @@ Number number_in(const char* option, nb::handle value) {
                               std::size_t wanted, const char* known);
 
 }  // namespace lev::python
-
-#endif

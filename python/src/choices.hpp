@@ -1,6 +1,5 @@
 // Options that are words in Python and enumerators here.
-#ifndef LEVERET_PYTHON_CHOICES_HPP
-#define LEVERET_PYTHON_CHOICES_HPP
+#pragma once
 
 #include <leveret/config.hpp>
 
@@ -42,5 +41,3 @@ inline wait_policy policy_of(nb::handle name) {
 }
 
 }  // namespace lev::python
-
-#endif

@@ -1,7 +1,6 @@
 // How the binding reports: statuses become the exceptions of leveret.errors, bad arguments Python's
 // own.
-#ifndef LEVERET_PYTHON_ERRORS_HPP
-#define LEVERET_PYTHON_ERRORS_HPP
+#pragma once
 
 #include <nanobind/nanobind.h>
 
@@ -83,5 +82,3 @@ bool is_iterable(nb::handle value);
 std::string name_of_type(nb::handle value);
 
 }  // namespace lev::python
-
-#endif

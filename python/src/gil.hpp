@@ -7,8 +7,7 @@
 //
 // A native procedure may be a Python function that ctypes or cffi has made one. The interpreter has
 // one stack of calls for a thread, so a worker does not leave such a task.
-#ifndef LEVERET_PYTHON_GIL_HPP
-#define LEVERET_PYTHON_GIL_HPP
+#pragma once
 
 #include <cxxabi.h>
 #include <nanobind/nanobind.h>
@@ -39,5 +38,3 @@ class gil_released {
 };
 
 }  // namespace lev::python
-
-#endif

@@ -1,6 +1,5 @@
 // The keyword arguments of a submit, and what a submit says that has others.
-#ifndef LEVERET_PYTHON_GIVEN_OPTIONS_HPP
-#define LEVERET_PYTHON_GIVEN_OPTIONS_HPP
+#pragma once
 
 #include "calls.hpp"
 #include "runtime_object.hpp"
@@ -39,5 +38,3 @@ void bind_refusal(nb::class_<Object>& c, const char* method, std::size_t wanted,
 }
 
 }  // namespace lev::python
-
-#endif

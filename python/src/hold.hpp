@@ -3,8 +3,7 @@
 // Everything here is touched with the GIL held, but `next`: the thread that completes the task
 // links the hold into its session's list of finished ones, without the GIL, and the next Python
 // call takes the list (session::collect).
-#ifndef LEVERET_PYTHON_HOLD_HPP
-#define LEVERET_PYTHON_HOLD_HPP
+#pragma once
 
 #include <memory>
 #include <new>
@@ -88,5 +87,3 @@ class hold {
 };
 
 }  // namespace lev::python
-
-#endif

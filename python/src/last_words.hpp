@@ -1,6 +1,5 @@
 // What a worker process does when a fatal signal ends it, and before its time is over.
-#ifndef LEVERET_PYTHON_LAST_WORDS_HPP
-#define LEVERET_PYTHON_LAST_WORDS_HPP
+#pragma once
 
 namespace lev::python {
 
@@ -8,5 +7,3 @@ namespace lev::python {
 int overrun_signal() noexcept;
 
 }  // namespace lev::python
-
-#endif

@@ -1,6 +1,5 @@
 // Whether a task's arrays are as long as its procedure takes them to be.
-#ifndef LEVERET_PYTHON_LENGTHS_HPP
-#define LEVERET_PYTHON_LENGTHS_HPP
+#pragma once
 
 #include "errors.hpp"
 
@@ -11,5 +10,3 @@ namespace lev::python {
 void check_lengths(const plan& p, const argument* arguments, bool are_ranges_passed);
 
 }  // namespace lev::python
-
-#endif

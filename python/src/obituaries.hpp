@@ -4,8 +4,7 @@
 // the call that it is in, and where its last words go. When it is dead the runtime's own thread
 // takes them from there, before the next process uses the page, and a thread with the GIL reads
 // them.
-#ifndef LEVERET_PYTHON_OBITUARIES_HPP
-#define LEVERET_PYTHON_OBITUARIES_HPP
+#pragma once
 
 #include <atomic>
 #include <mutex>
@@ -72,5 +71,3 @@ class obituaries {
 };
 
 }  // namespace lev::python
-
-#endif

@@ -1,6 +1,5 @@
 // From Python's arguments to descriptors.
-#ifndef LEVERET_PYTHON_PACK_HPP
-#define LEVERET_PYTHON_PACK_HPP
+#pragma once
 
 #include "hold.hpp"
 #include "values.hpp"
@@ -71,5 +70,3 @@ argument pack_range(lev::range r) noexcept;  // not sliced
 argument pack_result(const slot& s, char* place) noexcept;
 
 }  // namespace lev::python
-
-#endif

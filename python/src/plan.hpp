@@ -2,8 +2,7 @@
 //
 // A plan is made once, when Python defines a procedure, and lives as long as the process, as the
 // procedure table asks. It is constant afterwards, so any thread may read it.
-#ifndef LEVERET_PYTHON_PLAN_HPP
-#define LEVERET_PYTHON_PLAN_HPP
+#pragma once
 
 #include <cstdint>
 #include <leveret/leveret.hpp>
@@ -106,5 +105,3 @@ void make_portable(plan& p);
 const char* trampoline_unavailable() noexcept;
 
 }  // namespace lev::python
-
-#endif

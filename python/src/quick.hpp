@@ -1,6 +1,5 @@
 // quick: methods that programs call once for each task, without what nanobind does for any call.
-#ifndef LEVERET_PYTHON_QUICK_HPP
-#define LEVERET_PYTHON_QUICK_HPP
+#pragma once
 
 #include <nanobind/nanobind.h>
 
@@ -11,5 +10,3 @@ namespace lev::python {
 void make_quick(nanobind::module_& m);
 
 }  // namespace lev::python
-
-#endif

@@ -1,7 +1,6 @@
 // Replies of Python calls as python/leveret/wire/pickling.py describes them, for those that are
 // small and plain: a pickle without buffers. The others are written and read in Python.
-#ifndef LEVERET_PYTHON_REPLIES_HPP
-#define LEVERET_PYTHON_REPLIES_HPP
+#pragma once
 
 #include <nanobind/nanobind.h>
 
@@ -20,5 +19,3 @@ std::size_t write_plain_reply(char* place, std::size_t room, unsigned kind, cons
                               std::size_t bytes, long long ns);
 
 }  // namespace lev::python
-
-#endif

@@ -1,6 +1,5 @@
 // Runtime as Python has it: a session, and the calls that submit to it.
-#ifndef LEVERET_PYTHON_RUNTIME_OBJECT_HPP
-#define LEVERET_PYTHON_RUNTIME_OBJECT_HPP
+#pragma once
 
 #include <condition_variable>
 #include <mutex>
@@ -106,5 +105,3 @@ class runtime_object {
 };
 
 }  // namespace lev::python
-
-#endif

@@ -1,7 +1,6 @@
 // A runtime as Python holds it: shared by the Runtime object and its tickets, so that it outlives
 // the last of them.
-#ifndef LEVERET_PYTHON_SESSION_HPP
-#define LEVERET_PYTHON_SESSION_HPP
+#pragma once
 
 #include <atomic>
 #include <memory>
@@ -99,5 +98,3 @@ class session {
 };
 
 }  // namespace lev::python
-
-#endif

@@ -2,8 +2,7 @@
 //
 // Blocks that are dropped are kept for the next one of their size, up to a bound: making one costs
 // the system's clearing of its pages.
-#ifndef LEVERET_PYTHON_SHARED_HPP
-#define LEVERET_PYTHON_SHARED_HPP
+#pragma once
 
 #include <cstddef>
 
@@ -34,5 +33,3 @@ class shared_block {
 void forget_kept_blocks() noexcept;
 
 }  // namespace lev::python
-
-#endif

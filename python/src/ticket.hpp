@@ -1,7 +1,6 @@
 // Ticket as Python has it: it may be waited for again and again, by any thread, and remembers its
 // outcome.
-#ifndef LEVERET_PYTHON_TICKET_HPP
-#define LEVERET_PYTHON_TICKET_HPP
+#pragma once
 
 #include <memory>
 #include <thread>
@@ -107,5 +106,3 @@ void await_other_waiter(const deadline& end);
 void forget_other_waiters();
 
 }  // namespace lev::python
-
-#endif

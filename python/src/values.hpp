@@ -1,6 +1,5 @@
 // Python numbers as the bits that travel in a descriptor, and back.
-#ifndef LEVERET_PYTHON_VALUES_HPP
-#define LEVERET_PYTHON_VALUES_HPP
+#pragma once
 
 #include <cstdint>
 
@@ -22,5 +21,3 @@ nb::object from_bits(const void* bits, scalar type);
 std::uint64_t load_scalar(const char* address, scalar type) noexcept;
 
 }  // namespace lev::python
-
-#endif

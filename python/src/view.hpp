@@ -1,6 +1,5 @@
 // view: an object's buffer for as long as it is looked at.
-#ifndef LEVERET_PYTHON_VIEW_HPP
-#define LEVERET_PYTHON_VIEW_HPP
+#pragma once
 
 #include <nanobind/nanobind.h>
 
@@ -26,5 +25,3 @@ class view {
 };
 
 }  // namespace lev::python
-
-#endif

@@ -1,6 +1,5 @@
 // Waits for several tickets.
-#ifndef LEVERET_PYTHON_WAIT_SET_HPP
-#define LEVERET_PYTHON_WAIT_SET_HPP
+#pragma once
 
 #include "ticket.hpp"
 
@@ -27,5 +26,3 @@ nb::object wait_any(nb::object tickets, nb::object timeout, nb::object policy);
 void wait_all(nb::object tickets, nb::object timeout, nb::object policy);
 
 }  // namespace lev::python
-
-#endif

@@ -1,7 +1,6 @@
 // Waits that a person can interrupt: time-outs from Python, the GIL given up, Ctrl-C looked for
 // between slices.
-#ifndef LEVERET_PYTHON_WAITING_HPP
-#define LEVERET_PYTHON_WAITING_HPP
+#pragma once
 
 #include <chrono>
 
@@ -70,5 +69,3 @@ outcome wait_in_slices(const deadline& end, Step&& step) {
 }
 
 }  // namespace lev::python
-
-#endif

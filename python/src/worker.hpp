@@ -1,6 +1,5 @@
 // What a worker process of a Python host runs: the program it is forked from, and Python functions.
-#ifndef LEVERET_PYTHON_WORKER_HPP
-#define LEVERET_PYTHON_WORKER_HPP
+#pragma once
 
 #include <leveret/leveret.hpp>
 
@@ -21,5 +20,3 @@ constexpr unsigned call_buffers_max = argument_count_max - call_buffers;
 procedure_id python_call(unsigned buffers, bool may_rerun);
 
 }  // namespace lev::python
-
-#endif

@@ -8,8 +8,7 @@
 //
 // LEV_EXPECTS: a user's error that no status can answer, because a destructor or a deallocator
 // meets it. The sentence says what is wrong and what to do, then the program ends.
-#ifndef LEVERET_BASE_ASSERT_HPP
-#define LEVERET_BASE_ASSERT_HPP
+#pragma once
 
 #include <cstdio>
 #include <cstdlib>
@@ -46,6 +45,4 @@ namespace lev {
 #define LEV_DCHECK_LOOK(condition) void(sizeof(!(condition)))
 #else
 #define LEV_DCHECK_LOOK(condition) LEV_DCHECK(condition)
-#endif
-
 #endif

@@ -1,8 +1,7 @@
 // Numbers as files and messages have them: digits, a point, an exponent, whatever locale the
 // program has chosen by setlocale(). There printf() and strtod() may write and expect a comma, and
 // letters differ as well, so nothing else in the library reads or writes a fraction (tools/tidy).
-#ifndef LEVERET_BASE_DECIMAL_HPP
-#define LEVERET_BASE_DECIMAL_HPP
+#pragma once
 
 #include <charconv>
 #include <string_view>
@@ -39,5 +38,3 @@ inline bool is_letter_or_digit(char c) noexcept {
 }
 
 }  // namespace lev
-
-#endif

@@ -1,8 +1,7 @@
 // Linux constants that the headers of glibc 2.28 and Linux 4.18 lack, with which packages for most
 // systems are built. A kernel that does not know one answers ENOSYS or EINVAL, whatever the headers
 // were. System calls have had the same number on all architectures since 5.1.
-#ifndef LEVERET_BASE_KERNEL_NUMBERS_HPP
-#define LEVERET_BASE_KERNEL_NUMBERS_HPP
+#pragma once
 
 #include <cstdint>
 
@@ -17,5 +16,3 @@ constexpr int wait_for_pidfd = 3;        // P_PIDFD, 5.4
 constexpr int peer_pidfd = 77;           // SO_PEERPIDFD, 6.5
 
 }  // namespace lev::kernel
-
-#endif

@@ -1,8 +1,7 @@
 // lasting: the one object of its type, made at its first use and never destroyed: threads and
 // handlers of exit() that come after static objects are gone still find it. It takes no memory from
 // the heap, so that it can be made when none is left.
-#ifndef LEVERET_BASE_LASTING_HPP
-#define LEVERET_BASE_LASTING_HPP
+#pragma once
 
 #include <new>
 
@@ -16,5 +15,3 @@ T& lasting() noexcept {
 }
 
 }  // namespace lev
-
-#endif

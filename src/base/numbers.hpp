@@ -1,6 +1,5 @@
 // Small integer helpers: checked arithmetic, alignment, powers of two.
-#ifndef LEVERET_BASE_NUMBERS_HPP
-#define LEVERET_BASE_NUMBERS_HPP
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -38,5 +37,3 @@ constexpr T larger(T a, T b) noexcept {
 }
 
 }  // namespace lev
-
-#endif

@@ -1,7 +1,6 @@
 // Seeded random numbers for victims, back-off and schedules: splitmix64 (Steele, Lea, Flood 2014).
 // Every actor has its own, so that a run on virtual time repeats.
-#ifndef LEVERET_BASE_RANDOM_HPP
-#define LEVERET_BASE_RANDOM_HPP
+#pragma once
 
 #include <cstdint>
 
@@ -29,5 +28,3 @@ class random_source {
 };
 
 }  // namespace lev
-
-#endif

@@ -1,6 +1,5 @@
 // Names of signals; glibc has had sigabbrev_np() since 2.32 only.
-#ifndef LEVERET_BASE_SIGNAL_NAME_HPP
-#define LEVERET_BASE_SIGNAL_NAME_HPP
+#pragma once
 
 #include <csignal>
 
@@ -29,5 +28,3 @@ constexpr const char* signal_name(int number) noexcept {
 }
 
 }  // namespace lev
-
-#endif

@@ -1,6 +1,5 @@
 // Texts in places of a fixed size.
-#ifndef LEVERET_BASE_TEXT_HPP
-#define LEVERET_BASE_TEXT_HPP
+#pragma once
 
 #include <cstddef>
 #include <exception>
@@ -52,5 +51,3 @@ inline void copy_text(char* to, std::size_t size, const char* text) noexcept {
 }
 
 }  // namespace lev
-
-#endif

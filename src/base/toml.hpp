@@ -1,8 +1,7 @@
 // A strict reader of the part of TOML that Leveret's own files use: tables, strings, numbers,
 // booleans, inline tables and arrays of them; no dates, no arrays of tables, no strings of several
 // lines. Anything else is refused with its line.
-#ifndef LEVERET_BASE_TOML_HPP
-#define LEVERET_BASE_TOML_HPP
+#pragma once
 
 #include <stdexcept>
 #include <string>
@@ -35,5 +34,3 @@ std::vector<toml_entry> read_toml(std::string_view text);
 std::string nearest_name(std::string_view name, const std::vector<std::string>& names);
 
 }  // namespace lev
-
-#endif

@@ -1,6 +1,5 @@
 // Characters of UTF-8 (RFC 3629), one after the other.
-#ifndef LEVERET_BASE_UTF8_HPP
-#define LEVERET_BASE_UTF8_HPP
+#pragma once
 
 #include "base/assert.hpp"
 
@@ -47,5 +46,3 @@ inline character character_at(const char* text, std::size_t bytes) noexcept {
 }
 
 }  // namespace lev
-
-#endif

@@ -1,6 +1,5 @@
 // The machine files that are part of the library; CMake writes their texts into a source file.
-#ifndef LEVERET_CELL_BUILT_IN_HPP
-#define LEVERET_CELL_BUILT_IN_HPP
+#pragma once
 
 #include <span>
 
@@ -14,5 +13,3 @@ struct built_in_file {
 std::span<const built_in_file> built_in_files();
 
 }  // namespace lev::cell
-
-#endif

@@ -5,8 +5,7 @@
 // All of them are links: first come, first served, but given out by the line: a transfer of one
 // line goes between two lines of another. The latency of memory grows with the number of MFCs that
 // have something under way, on a straight line from one to dma.loaded_spes.
-#ifndef LEVERET_CELL_BUS_HPP
-#define LEVERET_CELL_BUS_HPP
+#pragma once
 
 #include <leveret/cell.hpp>
 
@@ -57,5 +56,3 @@ class bus {
 std::int64_t lines_of(ls_t ls, ea_t ea, std::uint32_t bytes);
 
 }  // namespace lev::cell
-
-#endif

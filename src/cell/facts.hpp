@@ -2,8 +2,7 @@
 //
 // Each is one line of the schema in facts.cpp: name, unit, bounds. A part reads through facts,
 // never from the file, so that the constants behind a result are known.
-#ifndef LEVERET_CELL_FACTS_HPP
-#define LEVERET_CELL_FACTS_HPP
+#pragma once
 
 #include <leveret/cell_file.hpp>
 #include <leveret/virtual_time.hpp>
@@ -97,5 +96,3 @@ class facts {
 };
 
 }  // namespace lev::cell
-
-#endif

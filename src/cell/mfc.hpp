@@ -4,8 +4,7 @@
 //      those before it in its tag group, a barrier for the same and holds up those behind it.
 //   2. When it begins, the target of a get is poisoned and the bus says when it ends.
 //   3. When it ends, the bytes move, the entry is free, and waiters for room or tags are woken.
-#ifndef LEVERET_CELL_MFC_HPP
-#define LEVERET_CELL_MFC_HPP
+#pragma once
 
 #include <leveret/cell.hpp>
 
@@ -58,5 +57,3 @@ class mfc final : public virt::target {
 };
 
 }  // namespace lev::cell
-
-#endif

@@ -1,7 +1,6 @@
 // The first-level data cache of a PPE: which lines a load finds without the second-level cache. It
 // is written through, and a store that misses takes no room in it, so only loads fill it.
-#ifndef LEVERET_CELL_NEAR_CACHE_HPP
-#define LEVERET_CELL_NEAR_CACHE_HPP
+#pragma once
 
 #include <leveret/cell.hpp>
 
@@ -53,5 +52,3 @@ class near_cache {
 };
 
 }  // namespace lev::cell
-
-#endif

@@ -1,6 +1,5 @@
 // The parts of a simulated Cell: memory, SPEs, PPEs, and their messages to each other.
-#ifndef LEVERET_CELL_PARTS_HPP
-#define LEVERET_CELL_PARTS_HPP
+#pragma once
 
 #include <leveret/cell.hpp>
 
@@ -204,5 +203,3 @@ virtual_time checked_time(virtual_time d, const std::string& who, const char* ca
 void check_tag(const spe_parts& s, unsigned tag, const char* call);
 
 }  // namespace lev::cell
-
-#endif

@@ -1,6 +1,5 @@
 // transfer: an MFC command, and whether it is legal.
-#ifndef LEVERET_CELL_TRANSFER_HPP
-#define LEVERET_CELL_TRANSFER_HPP
+#pragma once
 
 #include <leveret/cell.hpp>
 
@@ -44,5 +43,3 @@ std::string why_illegal_list(ls_t list, std::size_t elements);
 std::string hex(std::uint64_t value);
 
 }  // namespace lev::cell
-
-#endif

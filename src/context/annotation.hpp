@@ -4,8 +4,7 @@
 // (leave) and after it (arrive). In return it tells which stack was left: the only way to learn the
 // bounds of a thread's own stack. LeakSanitizer must search suspended stacks for pointers.
 // ThreadSanitizer keeps a history per fiber; without it, it crashes on its first report (clang 14).
-#ifndef LEVERET_CONTEXT_ANNOTATION_HPP
-#define LEVERET_CONTEXT_ANNOTATION_HPP
+#pragma once
 
 #include <cstddef>
 
@@ -134,5 +133,3 @@ class annotation {
 #endif
 
 }  // namespace lev
-
-#endif  // LEVERET_CONTEXT_ANNOTATION_HPP

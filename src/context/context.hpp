@@ -18,8 +18,7 @@
 // Not thread-safe: one thread at a time uses a context. A suspended context may go on in another
 // thread if the caller orders the two and no frame on its stack keeps the address of a
 // thread_local.
-#ifndef LEVERET_CONTEXT_CONTEXT_HPP
-#define LEVERET_CONTEXT_CONTEXT_HPP
+#pragma once
 
 #include <cstddef>
 #include <utility>
@@ -138,5 +137,3 @@ inline void context::switch_to(context& from, context& to) {
 }
 
 }  // namespace lev
-
-#endif  // LEVERET_CONTEXT_CONTEXT_HPP

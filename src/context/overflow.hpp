@@ -8,8 +8,7 @@
 //
 // The handler cannot run on a stack that is full: each thread that runs contexts needs another one
 // for signals, and gets it here unless it has one.
-#ifndef LEVERET_CONTEXT_OVERFLOW_HPP
-#define LEVERET_CONTEXT_OVERFLOW_HPP
+#pragma once
 
 namespace lev {
 
@@ -17,5 +16,3 @@ namespace lev {
 void prepare_for_overflow() noexcept;
 
 }  // namespace lev
-
-#endif  // LEVERET_CONTEXT_OVERFLOW_HPP

@@ -7,8 +7,7 @@
 //      last one switches back to the caller.
 // Nested calls take other strands from the same pool, and their caller is a strand of the outer
 // ring.
-#ifndef LEVERET_CONTEXT_RING_HPP
-#define LEVERET_CONTEXT_RING_HPP
+#pragma once
 
 #include <leveret/interleave.hpp>
 
@@ -77,5 +76,3 @@ class strand_stack_pool {
 };
 
 }  // namespace lev
-
-#endif

@@ -6,8 +6,7 @@
 // The tops of stacks are coloured. Stacks whose tops lie at the same offset of a page compete for
 // the same sets of the first-level cache, and every switch pays for it: 23 to 27 cycles between 16
 // or more, in place of 19 (README.md).
-#ifndef LEVERET_CONTEXT_STACK_HPP
-#define LEVERET_CONTEXT_STACK_HPP
+#pragma once
 
 #include <cstddef>
 
@@ -51,5 +50,3 @@ class stack {
 };
 
 }  // namespace lev
-
-#endif  // LEVERET_CONTEXT_STACK_HPP

@@ -7,8 +7,7 @@
 //
 // It is the one queue that the number of slots does not bound: its memory is taken piece by piece.
 // When it is empty, all but one piece are given back.
-#ifndef LEVERET_FLOW_BACKLOG_HPP
-#define LEVERET_FLOW_BACKLOG_HPP
+#pragma once
 
 #include <leveret/options.hpp>
 
@@ -85,5 +84,3 @@ class backlog {
 };
 
 }  // namespace lev
-
-#endif

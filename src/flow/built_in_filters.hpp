@@ -1,7 +1,6 @@
 // What a pass knows of the filters that come with Leveret: they permute and do not throw, and a
 // line that one of them has put in order stays in order while tasks leave it.
-#ifndef LEVERET_FLOW_BUILT_IN_FILTERS_HPP
-#define LEVERET_FLOW_BUILT_IN_FILTERS_HPP
+#pragma once
 
 #include <leveret/filter.hpp>
 
@@ -15,5 +14,3 @@ void put_in_order(const filter& f, waiting_task* tasks, std::size_t ordered,
                   std::size_t count) noexcept;
 
 }  // namespace lev::filters
-
-#endif

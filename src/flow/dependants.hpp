@@ -11,8 +11,7 @@
 //
 // The announcement names the generation, and only a live task of that generation accepts it. So no
 // edge can hang on the slot's next task, and a list is empty when its task is complete.
-#ifndef LEVERET_FLOW_DEPENDANTS_HPP
-#define LEVERET_FLOW_DEPENDANTS_HPP
+#pragma once
 
 #include "base/assert.hpp"
 #include "flow/index_pool.hpp"
@@ -94,5 +93,3 @@ class dependants {
 };
 
 }  // namespace lev
-
-#endif

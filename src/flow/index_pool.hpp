@@ -1,7 +1,6 @@
 // index_pool: which of many things of one kind are free, by their numbers. Every participant keeps
 // a few free ones for itself; the rest are in a ring.
-#ifndef LEVERET_FLOW_INDEX_POOL_HPP
-#define LEVERET_FLOW_INDEX_POOL_HPP
+#pragma once
 
 #include "base/assert.hpp"
 #include "base/numbers.hpp"
@@ -117,5 +116,3 @@ class index_pool {
 };
 
 }  // namespace lev
-
-#endif

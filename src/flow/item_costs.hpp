@@ -3,8 +3,7 @@
 // to Leveret.
 //
 // Paper: Jack Rabbit dices by a count of waiting tasks (Figure 4.6); measuring items is ours.
-#ifndef LEVERET_FLOW_ITEM_COSTS_HPP
-#define LEVERET_FLOW_ITEM_COSTS_HPP
+#pragma once
 
 #include "base/assert.hpp"
 #include "base/numbers.hpp"
@@ -128,5 +127,3 @@ class item_costs {
 };
 
 }  // namespace lev
-
-#endif

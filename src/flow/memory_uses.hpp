@@ -12,8 +12,7 @@
 //   uses.look_up(arguments, count);   the regions that a task names, and those that they meet
 //   uses.visit_conflicts(visit);      the tasks that it follows
 //   uses.add(task);                   and now its uses are noted, too
-#ifndef LEVERET_FLOW_MEMORY_USES_HPP
-#define LEVERET_FLOW_MEMORY_USES_HPP
+#pragma once
 
 #include "base/numbers.hpp"
 #include "task/arguments.hpp"
@@ -208,5 +207,3 @@ class memory_uses {
 };
 
 }  // namespace lev
-
-#endif

@@ -5,8 +5,7 @@
 //
 // Paper: Sol MT's locked jobs and deferment list (Jack Rabbit thesis, section 3), whose stated
 // weakness is starvation.
-#ifndef LEVERET_FLOW_MUTEX_TABLE_HPP
-#define LEVERET_FLOW_MUTEX_TABLE_HPP
+#pragma once
 
 #include <leveret/options.hpp>
 
@@ -112,5 +111,3 @@ class mutex_table {
 };
 
 }  // namespace lev
-
-#endif

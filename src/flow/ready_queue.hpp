@@ -7,8 +7,7 @@
 // thread that submits and helps begins at home.
 //
 // Model test: tests/model/doorbell_model.cpp, with sleepers that look at two rings.
-#ifndef LEVERET_FLOW_READY_QUEUE_HPP
-#define LEVERET_FLOW_READY_QUEUE_HPP
+#pragma once
 
 #include "base/assert.hpp"
 #include "base/numbers.hpp"
@@ -121,5 +120,3 @@ class ready_queue {
 };
 
 }  // namespace lev
-
-#endif

@@ -7,8 +7,7 @@
 //
 // Paper: Jack Rabbit section 4.2 (three-level queue) and 4.4 (dicer: threshold of 16 tasks per
 // worker).
-#ifndef LEVERET_FLOW_SCHEDULER_HPP
-#define LEVERET_FLOW_SCHEDULER_HPP
+#pragma once
 
 #include <leveret/filter.hpp>
 
@@ -208,5 +207,3 @@ constexpr std::size_t staged_end(const argument& a, std::size_t offset) noexcept
 bool needs_copy(const argument& a, const copy_rule& rule) noexcept;
 
 }  // namespace lev
-
-#endif

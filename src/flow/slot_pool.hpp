@@ -7,8 +7,7 @@
 // backlog when all others are in use: tickets that no thread collects may hold these. Each last
 // slot is given back when its task has ended. Tasks with mutexes may take half of them. An own slot
 // is one host's, for the tasks that it runs as it posts them: it is in no list.
-#ifndef LEVERET_FLOW_SLOT_POOL_HPP
-#define LEVERET_FLOW_SLOT_POOL_HPP
+#pragma once
 
 #include "base/assert.hpp"
 #include "base/numbers.hpp"
@@ -211,5 +210,3 @@ class slot_pool {
 };
 
 }  // namespace lev
-
-#endif

@@ -11,8 +11,7 @@
 //
 // Every wait goes through relax() or wait_word(), so a machine with virtual time decides which
 // actor runs next.
-#ifndef LEVERET_MACHINE_MACHINE_HPP
-#define LEVERET_MACHINE_MACHINE_HPP
+#pragma once
 
 #include <leveret/config.hpp>
 #include <leveret/status.hpp>
@@ -316,5 +315,3 @@ void set_current_actor(void* actor) noexcept;
 void forget_last_runtime() noexcept;
 
 }  // namespace lev
-
-#endif

@@ -3,8 +3,7 @@
 // otherwise nothing else differs. (CellMT's arenas: a walk in one should not wait for page tables.)
 //
 // Untouched memory is not resident; the first touch takes 2 MiB at once.
-#ifndef LEVERET_MACHINE_STORE_MEMORY_HPP
-#define LEVERET_MACHINE_STORE_MEMORY_HPP
+#pragma once
 
 #include <sys/mman.h>
 
@@ -39,5 +38,3 @@ inline void unmap_store(void* store, std::size_t bytes) noexcept {
 }
 
 }  // namespace lev
-
-#endif

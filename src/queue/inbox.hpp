@@ -5,8 +5,7 @@
 // After Chase and Lev, "Dynamic circular work-stealing deque", SPAA 2005, with the orders of Le,
 // Pop, Cohen and Zappa Nardelli, PPoPP 2013, without its stand-alone fences. Paper: Sol MT's worker
 // inbox (Jack Rabbit thesis, section 3). Model test: tests/model/inbox_model.cpp.
-#ifndef LEVERET_QUEUE_INBOX_HPP
-#define LEVERET_QUEUE_INBOX_HPP
+#pragma once
 
 #include "sync/env.hpp"
 
@@ -126,5 +125,3 @@ class inbox {
 };
 
 }  // namespace lev
-
-#endif

@@ -9,8 +9,7 @@
 //
 // After D. Vyukov's bounded MPMC queue (1024cores.net). Model test:
 // tests/model/index_ring_model.cpp.
-#ifndef LEVERET_QUEUE_INDEX_RING_HPP
-#define LEVERET_QUEUE_INDEX_RING_HPP
+#pragma once
 
 #include "sync/env.hpp"
 
@@ -169,5 +168,3 @@ class index_ring {
 };
 
 }  // namespace lev
-
-#endif

@@ -12,8 +12,7 @@
 //
 // Paper: TPC section 3.2 (descriptor written by remote stores, the last one sets the active flag)
 // and 3.3 (completion by one store). Model test: tests/model/mailbox_model.cpp.
-#ifndef LEVERET_QUEUE_MAILBOX_HPP
-#define LEVERET_QUEUE_MAILBOX_HPP
+#pragma once
 
 #include "sync/env.hpp"
 
@@ -91,5 +90,3 @@ class mailbox {
 };
 
 }  // namespace lev
-
-#endif

@@ -3,8 +3,7 @@
 //
 // Paper: Jack Rabbit section 4.2 (ROB; the third iteration of its queue: bounded, coarse lock, any
 // element may be replaced).
-#ifndef LEVERET_QUEUE_REORDER_BUFFER_HPP
-#define LEVERET_QUEUE_REORDER_BUFFER_HPP
+#pragma once
 
 #include <leveret/filter.hpp>
 
@@ -77,5 +76,3 @@ class reorder_buffer {
 };
 
 }  // namespace lev
-
-#endif

@@ -1,8 +1,7 @@
 // line_turn: the steps in the turn of a remote worker's line (remote_line.hpp). Tenders take them
 // (tend.cpp, collect.cpp, post.cpp), the service when it checks time limits and ends tasks
 // (attend.cpp), and the burial of a worker (bury.cpp).
-#ifndef LEVERET_REMOTE_LINE_TURN_HPP
-#define LEVERET_REMOTE_LINE_TURN_HPP
+#pragma once
 
 #include "base/numbers.hpp"
 #include "remote/remote_crew.hpp"
@@ -142,5 +141,3 @@ void leave_ended(remote_crew& r, remote_line& line, std::uint32_t task) noexcept
 void bury(remote_crew& r, participant& self, const remote_death& d) noexcept;
 
 }  // namespace lev
-
-#endif

@@ -10,8 +10,7 @@
 // end, 2.1 with one that polled; an EPYC of 2026-11-26.)
 //
 // It belongs to one thread; it reads no clock.
-#ifndef LEVERET_REMOTE_NAP_HPP
-#define LEVERET_REMOTE_NAP_HPP
+#pragma once
 
 #include <cstdint>
 
@@ -49,5 +48,3 @@ class napper {
 };
 
 }  // namespace lev
-
-#endif

@@ -16,8 +16,7 @@
 // A task whose worker died is run again: nothing outside the worker's store has changed, and the
 // store's next user starts anew (docs/reference/promises.md, I1 and I2; the proof is in
 // machines/processes/README.md).
-#ifndef LEVERET_REMOTE_REMOTE_CREW_HPP
-#define LEVERET_REMOTE_REMOTE_CREW_HPP
+#pragma once
 
 #include "remote/nap.hpp"
 #include "remote/remote_line.hpp"
@@ -150,5 +149,3 @@ void attend(remote_crew& r, participant& self) noexcept;
 std::uint64_t service_deadline(remote_crew& r) noexcept;
 
 }  // namespace lev
-
-#endif

@@ -1,8 +1,7 @@
 // remote_line: the tasks on their way to and from one worker in another process, as the host keeps
 // them. The tender of a line (tend.cpp) has its turn; memory that the worker process can write to
 // belongs to the machine, and none of it is trusted here.
-#ifndef LEVERET_REMOTE_REMOTE_LINE_HPP
-#define LEVERET_REMOTE_REMOTE_LINE_HPP
+#pragma once
 
 #include "sync/pass_lock.hpp"
 #include "worker/participant.hpp"
@@ -125,5 +124,3 @@ struct alignas(line_pair_bytes) remote_line {
 };
 
 }  // namespace lev
-
-#endif

@@ -2,8 +2,7 @@
 // free for its pieces. Another worker gets shared memory for it; a confined one cannot write there.
 // So the task travels in parts that fit the store, one after the other; its slot holds what is left
 // (gcell's strip mining, as in worker/strips.hpp).
-#ifndef LEVERET_REMOTE_STRIP_HPP
-#define LEVERET_REMOTE_STRIP_HPP
+#pragma once
 
 #include "remote/remote_crew.hpp"
 
@@ -41,5 +40,3 @@ argument strip_at(remote_crew& r, const job& j, unsigned i) noexcept;
 bool go_on_with_rest(remote_crew& r, const job& j) noexcept;
 
 }  // namespace lev
-
-#endif

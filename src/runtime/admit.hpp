@@ -1,6 +1,5 @@
 // admit: the common steps of single and bulk submits before a task is queued.
-#ifndef LEVERET_RUNTIME_ADMIT_HPP
-#define LEVERET_RUNTIME_ADMIT_HPP
+#pragma once
 
 #include "runtime/check_call.hpp"
 #include "runtime/wait.hpp"
@@ -109,5 +108,3 @@ inline bool count_in(runtime_state& c, participant& self, std::uint32_t task,
 }
 
 }  // namespace lev::detail
-
-#endif

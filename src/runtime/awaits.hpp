@@ -1,7 +1,6 @@
 // awaits: the things that can be waited for: a ticket, one of several, the end of everything, a
 // free slot, by workers the end of their runtime. All are for serve_until() and wait_in_task().
-#ifndef LEVERET_RUNTIME_AWAITS_HPP
-#define LEVERET_RUNTIME_AWAITS_HPP
+#pragma once
 
 #include "runtime/wait.hpp"
 #include "worker/complete.hpp"
@@ -176,5 +175,3 @@ struct await_stop final : awaited {
 };
 
 }  // namespace lev::detail
-
-#endif

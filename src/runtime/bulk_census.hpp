@@ -2,8 +2,7 @@
 // how many of these submitters go on. Those in a task count with their task, which runs. One that
 // makes tasks may hold some that nobody knows of yet: a batch that is not sent, or the next one.
 // One that waits for a slot holds none; but one in a task of another runtime always goes on here.
-#ifndef LEVERET_RUNTIME_BULK_CENSUS_HPP
-#define LEVERET_RUNTIME_BULK_CENSUS_HPP
+#pragma once
 
 #include "base/assert.hpp"
 #include "sync/env.hpp"
@@ -57,5 +56,3 @@ class bulk_census {
 };
 
 }  // namespace lev::detail
-
-#endif

@@ -1,7 +1,6 @@
 // What the calls of the C API that hand in tasks have in common: the runtime behind its handle, and
 // a task as C says it.
-#ifndef LEVERET_RUNTIME_C_CALL_HPP
-#define LEVERET_RUNTIME_C_CALL_HPP
+#pragma once
 
 #include <leveret/leveret.h>
 #include <leveret/runtime.hpp>
@@ -50,5 +49,3 @@ inline lev_status read_options(const lev_task_options& from, options* to) noexce
 }
 
 }  // namespace lev
-
-#endif

@@ -1,6 +1,5 @@
 // How the C API says what went wrong: a status, and a message that the thread keeps.
-#ifndef LEVERET_RUNTIME_C_STATUS_HPP
-#define LEVERET_RUNTIME_C_STATUS_HPP
+#pragma once
 
 #include <leveret/leveret.h>
 #include <leveret/status.hpp>
@@ -56,5 +55,3 @@ lev_status guarded(Call&& call) noexcept {
 }
 
 }  // namespace lev
-
-#endif

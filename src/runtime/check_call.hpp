@@ -1,7 +1,6 @@
 // Checks of a task beyond its arguments: abilities of the crew, tickets, mutexes. validate() checks
 // the arguments (task/validate.hpp).
-#ifndef LEVERET_RUNTIME_CHECK_CALL_HPP
-#define LEVERET_RUNTIME_CHECK_CALL_HPP
+#pragma once
 
 #include "runtime/runtime_state.hpp"
 #include "runtime/submit.hpp"
@@ -76,5 +75,3 @@ inline bool check_locks(runtime_state& c, const mutex_id* locks, std::uint32_t c
 }
 
 }  // namespace lev::detail
-
-#endif

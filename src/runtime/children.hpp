@@ -1,7 +1,6 @@
 // children: tasks that the task which waits for them has submitted, and that no other participant
 // has taken yet. They are called like functions, on top of it, and their tickets are consumed.
-#ifndef LEVERET_RUNTIME_CHILDREN_HPP
-#define LEVERET_RUNTIME_CHILDREN_HPP
+#pragma once
 
 #include <leveret/ticket.hpp>
 
@@ -50,5 +49,3 @@ class last_children final : public next_children {
 }
 
 }  // namespace lev::detail
-
-#endif

@@ -4,8 +4,7 @@
 //   2. For each index: tasks up to `reach` further on are made, and their memory is prefetched;
 //      then the task runs in place if it is plain, otherwise as a task of its own.
 //   3. A failure is counted, and the first failure names its index.
-#ifndef LEVERET_RUNTIME_MADE_RANGE_HPP
-#define LEVERET_RUNTIME_MADE_RANGE_HPP
+#pragma once
 
 #include "base/text.hpp"
 #include "runtime/admit.hpp"
@@ -231,5 +230,3 @@ class made_range {
 };
 
 }  // namespace lev::detail
-
-#endif

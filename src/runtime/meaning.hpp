@@ -1,6 +1,5 @@
 // What a status means to the caller of a wait, or of another call about a ticket.
-#ifndef LEVERET_RUNTIME_MEANING_HPP
-#define LEVERET_RUNTIME_MEANING_HPP
+#pragma once
 
 #include <leveret/ticket.hpp>
 
@@ -16,5 +15,3 @@ const char* meaning_of(status code) noexcept;
 void write_meaning(const outcome& o, char* text, std::size_t bytes) noexcept;
 
 }  // namespace lev
-
-#endif

@@ -1,6 +1,5 @@
 // The steps of a runtime's life that other files of this room need.
-#ifndef LEVERET_RUNTIME_OPEN_HPP
-#define LEVERET_RUNTIME_OPEN_HPP
+#pragma once
 
 #include "runtime/runtime_state.hpp"
 #include "worker/complete.hpp"
@@ -17,5 +16,3 @@ void announce_close(runtime_state& c) noexcept;
 bool is_in_use(runtime_state& c) noexcept;
 
 }  // namespace lev::detail
-
-#endif

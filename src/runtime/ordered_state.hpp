@@ -4,8 +4,7 @@
 // within it, is refused. `busy` is held in a call, except while it waits, and by a submitter that
 // finds no ticket and collects the complete tasks meanwhile (scope_list.hpp). `members` grows in
 // calls only, so a place stays what it is.
-#ifndef LEVERET_RUNTIME_ORDERED_STATE_HPP
-#define LEVERET_RUNTIME_ORDERED_STATE_HPP
+#pragma once
 
 #include <leveret/ordered.hpp>
 
@@ -125,5 +124,3 @@ struct ordered::state final : detail::scope {
 };
 
 }  // namespace lev
-
-#endif

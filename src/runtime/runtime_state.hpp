@@ -1,7 +1,6 @@
 // runtime_state: the state behind a lev::runtime: the engine and its memory, all of which open()
 // reserves.
-#ifndef LEVERET_RUNTIME_STATE_HPP
-#define LEVERET_RUNTIME_STATE_HPP
+#pragma once
 
 #include <leveret/runtime.hpp>
 
@@ -117,5 +116,3 @@ constexpr std::uint32_t ticket_generation(std::uint64_t id) noexcept {
 }
 
 }  // namespace lev::detail
-
-#endif

@@ -1,8 +1,7 @@
 // scope_list: the scopes of ordered tasks. A scope has tickets that no caller will ask for by
 // number. It collects those of complete tasks in its own calls. While it is in none, or waits in
 // one, a submitter that finds no ticket free has it give them back.
-#ifndef LEVERET_RUNTIME_SCOPE_LIST_HPP
-#define LEVERET_RUNTIME_SCOPE_LIST_HPP
+#pragma once
 
 #include "sync/spin_lock.hpp"
 
@@ -45,5 +44,3 @@ class scope_list {
 };
 
 }  // namespace lev::detail
-
-#endif

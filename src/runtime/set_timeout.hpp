@@ -1,7 +1,6 @@
 // set_timeout: the time-out of a wait for a set of tickets, perhaps of several runtimes. Each has a
 // clock of its own, which began when the runtime was opened, or counts virtual time.
-#ifndef LEVERET_RUNTIME_SET_TIMEOUT_HPP
-#define LEVERET_RUNTIME_SET_TIMEOUT_HPP
+#pragma once
 
 #include "runtime/wait.hpp"
 
@@ -44,5 +43,3 @@ class set_timeout {
 };
 
 }  // namespace lev::detail
-
-#endif

@@ -1,6 +1,5 @@
 // The parts of submit that other files of this room need.
-#ifndef LEVERET_RUNTIME_SUBMIT_HPP
-#define LEVERET_RUNTIME_SUBMIT_HPP
+#pragma once
 
 #include "runtime/runtime_state.hpp"
 #include "worker/contexts.hpp"
@@ -50,5 +49,3 @@ inline bool owes_nothing(const participant& self) noexcept {
 status check_ticket(const runtime_state* c, std::uint64_t id) noexcept;
 
 }  // namespace lev::detail
-
-#endif

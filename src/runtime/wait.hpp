@@ -1,6 +1,5 @@
 // Waiting for everything.
-#ifndef LEVERET_RUNTIME_WAIT_HPP
-#define LEVERET_RUNTIME_WAIT_HPP
+#pragma once
 
 #include "runtime/runtime_state.hpp"
 #include "worker/wake.hpp"
@@ -97,5 +96,3 @@ bool wait_space_inside(runtime_state& c, participant& self, std::uint32_t edges)
 outcome wait_surely(runtime_state* c, std::uint64_t id) noexcept;
 
 }  // namespace lev::detail
-
-#endif

@@ -2,8 +2,7 @@
 // each: asking for pages that are there already costs 35 us for each MiB.
 //
 // One bit for each chunk, up to the last chunk that was ever used: 128 KiB for 64 GiB.
-#ifndef LEVERET_SHARE_COMMITTED_HPP
-#define LEVERET_SHARE_COMMITTED_HPP
+#pragma once
 
 #include "base/numbers.hpp"
 
@@ -70,5 +69,3 @@ class committed_chunks {
 };
 
 }  // namespace lev
-
-#endif

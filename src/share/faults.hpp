@@ -5,8 +5,7 @@
 // Neither the public API nor the environment can set a plan. Without one a point costs one load,
 // which is always in the cache, and a branch that is never taken. The worker's points between tasks
 // share the branch that config.processes.chaos has there.
-#ifndef LEVERET_SHARE_FAULTS_HPP
-#define LEVERET_SHARE_FAULTS_HPP
+#pragma once
 
 #include "sync/env.hpp"
 
@@ -161,5 +160,3 @@ inline bool fault_at(fault_name point) noexcept {
 }
 
 }  // namespace lev
-
-#endif

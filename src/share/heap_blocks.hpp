@@ -1,8 +1,7 @@
 // heap_blocks: which parts of a heap are in use. The first of the smallest free blocks that are
 // large enough is taken; freed blocks that touch become one. All steps take logarithmic time in the
 // number of blocks, and giving back allocates nothing. Not thread-safe.
-#ifndef LEVERET_SHARE_HEAP_BLOCKS_HPP
-#define LEVERET_SHARE_HEAP_BLOCKS_HPP
+#pragma once
 
 #include "base/assert.hpp"
 
@@ -103,5 +102,3 @@ class heap_blocks {
 };
 
 }  // namespace lev
-
-#endif

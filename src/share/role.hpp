@@ -1,8 +1,7 @@
 // role: whether this process is a host, or was started to give another one its workers. A program
 // that is started as a zygote runs the constructors of its static objects like any other. Runtimes
 // that they open must not start a zygote in turn, which would do the same.
-#ifndef LEVERET_SHARE_ROLE_HPP
-#define LEVERET_SHARE_ROLE_HPP
+#pragma once
 
 namespace lev {
 
@@ -49,5 +48,3 @@ bool is_privileged() noexcept;
 bool acts_for_another() noexcept;
 
 }  // namespace lev
-
-#endif

@@ -1,7 +1,6 @@
 // Shortages of the system: how much memory is left, a signal turned into an error, and what the
 // user can do about each.
-#ifndef LEVERET_SHARE_SHORTAGE_HPP
-#define LEVERET_SHARE_SHORTAGE_HPP
+#pragma once
 
 #include <signal.h>
 
@@ -43,5 +42,3 @@ const char* next_step_of_memory(int code) noexcept;
 bool is_shortage(int code) noexcept;
 
 }  // namespace lev
-
-#endif

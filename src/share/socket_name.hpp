@@ -1,8 +1,7 @@
 // socket_name: a name in the abstract namespace of sockets, one for each user. The process that
 // binds it has it until its last holder is gone, however that ends: the kernel frees it, and no
 // process has to clean up.
-#ifndef LEVERET_SHARE_SOCKET_NAME_HPP
-#define LEVERET_SHARE_SOCKET_NAME_HPP
+#pragma once
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -33,5 +32,3 @@ class socket_name {
 };
 
 }  // namespace lev
-
-#endif

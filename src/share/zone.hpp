@@ -7,8 +7,7 @@
 // beyond that finds no memory, and allocates none. It grows with the blocks and never shrinks (a
 // seal), so that no process can make another one fault. Freeing a large block gives its memory back
 // to the system.
-#ifndef LEVERET_SHARE_ZONE_HPP
-#define LEVERET_SHARE_ZONE_HPP
+#pragma once
 
 #include <leveret/shared.hpp>
 
@@ -54,5 +53,3 @@ void* map_near(int file, std::size_t bytes) noexcept;
 bool map_at(std::uintptr_t address, int file, std::size_t bytes, bool writable) noexcept;
 
 }  // namespace lev
-
-#endif

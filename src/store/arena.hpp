@@ -1,7 +1,6 @@
 // arena: which bytes of a local store are in use. First fit over the few blocks that tasks in
 // flight hold; pure bookkeeping, no memory is touched.
-#ifndef LEVERET_STORE_ARENA_HPP
-#define LEVERET_STORE_ARENA_HPP
+#pragma once
 
 #include "base/assert.hpp"
 #include "base/numbers.hpp"
@@ -62,5 +61,3 @@ class arena {
 };
 
 }  // namespace lev
-
-#endif

@@ -12,8 +12,7 @@
 // out.)
 //
 // Paper: SLED sections 3.1, 3.1.1 (ready_to_run, split by hardware context) and Figure 6.
-#ifndef LEVERET_SYNC_CORE_LIST_HPP
-#define LEVERET_SYNC_CORE_LIST_HPP
+#pragma once
 
 #include "sync/env.hpp"
 
@@ -96,5 +95,3 @@ class alignas(line_pair_bytes) core_list {
 };
 
 }  // namespace lev
-
-#endif

@@ -4,8 +4,7 @@
 // One word counts pollers (low half) and sleepers (high half). A submitter that finds a poller
 // wakes none; a poller that finds work while it is the last one wakes another participant if more
 // work waits.
-#ifndef LEVERET_SYNC_DOORBELL_HPP
-#define LEVERET_SYNC_DOORBELL_HPP
+#pragma once
 
 #include "base/assert.hpp"
 #include "sync/env.hpp"
@@ -129,5 +128,3 @@ class doorbell {
 };
 
 }  // namespace lev
-
-#endif

@@ -7,8 +7,7 @@
 // to another protocol and has a weaker order, so the waker makes a second change, which adds 0. If
 // the sleeper's look comes before that second change, the waker finds the word written down; if it
 // comes after it, it sees the change. Model test: tests/model/elsewhere_model.cpp.
-#ifndef LEVERET_SYNC_ELSEWHERE_HPP
-#define LEVERET_SYNC_ELSEWHERE_HPP
+#pragma once
 
 #include "sync/env.hpp"
 
@@ -39,5 +38,3 @@ class elsewhere {
 };
 
 }  // namespace lev
-
-#endif

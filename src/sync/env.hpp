@@ -7,8 +7,7 @@
 // An environment has atomic<T> with load, store, exchange, compare_exchange_strong, fetch_add,
 // fetch_sub, fetch_or, fetch_and. Its heavy_fence() orders this thread's earlier accesses against
 // every other thread's, at the price of a system call; asymmetric() tells whether that works here.
-#ifndef LEVERET_SYNC_ENV_HPP
-#define LEVERET_SYNC_ENV_HPP
+#pragma once
 
 #include "sync/fence.hpp"
 #include "sync/pause.hpp"
@@ -66,5 +65,3 @@ class owned_counter {
 };
 
 }  // namespace lev
-
-#endif

@@ -1,7 +1,6 @@
 // Whether a static object is destroyed because the program ends, by exit() or a return from main():
 // on any thread, and in the middle of anything.
-#ifndef LEVERET_SYNC_EXITING_HPP
-#define LEVERET_SYNC_EXITING_HPP
+#pragma once
 
 namespace lev {
 
@@ -35,5 +34,3 @@ class hook_call {
 };
 
 }  // namespace lev
-
-#endif

@@ -5,8 +5,7 @@
 // sleeper, which is about to make a system call anyway, makes all other threads of this process
 // execute one (Linux membarrier, private expedited). Where the kernel refuses, the queuing side
 // uses a locked instruction: see inbox::try_push().
-#ifndef LEVERET_SYNC_FENCE_HPP
-#define LEVERET_SYNC_FENCE_HPP
+#pragma once
 
 namespace lev {
 
@@ -18,5 +17,3 @@ bool asymmetric_fences() noexcept;
 void heavy_fence() noexcept;
 
 }  // namespace lev
-
-#endif

@@ -1,6 +1,5 @@
 // futex: the kernel's part of sleeping on a word, and the clock that its deadlines are on.
-#ifndef LEVERET_SYNC_FUTEX_HPP
-#define LEVERET_SYNC_FUTEX_HPP
+#pragma once
 
 #include "sync/env.hpp"
 
@@ -24,5 +23,3 @@ void sleep_while(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
 void wake_sleeper(const std::atomic<std::uint32_t>& word, sleepers who) noexcept;
 
 }  // namespace lev
-
-#endif

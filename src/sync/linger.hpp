@@ -10,8 +10,7 @@
 // the last word.
 //
 // It belongs to one thread; it reads no clock and makes only the calls that it is given.
-#ifndef LEVERET_SYNC_LINGER_HPP
-#define LEVERET_SYNC_LINGER_HPP
+#pragma once
 
 #include "base/numbers.hpp"
 
@@ -77,5 +76,3 @@ class lingerer {
 };
 
 }  // namespace lev
-
-#endif

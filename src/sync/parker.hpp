@@ -9,8 +9,7 @@
 // Only the owner parks; any thread unparks. A park may return without a token (time-out,
 // interrupted sleep): callers always look again at what they wait for. The machine says how to
 // sleep on a word (`Sleeper`: wait_word, wake_word). Model test: tests/model/parker_model.cpp.
-#ifndef LEVERET_SYNC_PARKER_HPP
-#define LEVERET_SYNC_PARKER_HPP
+#pragma once
 
 #include "sync/env.hpp"
 
@@ -62,5 +61,3 @@ class parker {
 };
 
 }  // namespace lev
-
-#endif

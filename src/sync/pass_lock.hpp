@@ -11,8 +11,7 @@
 // 1 -> 0 fails or has not happened, so the holder goes round again after reading what the caller
 // has written there, hence after its work. (c) A holder that leaves without a look (end_hold) reads
 // the request in the same exchange, and comes again. Model test: tests/model/pass_lock_model.cpp.
-#ifndef LEVERET_SYNC_PASS_LOCK_HPP
-#define LEVERET_SYNC_PASS_LOCK_HPP
+#pragma once
 
 #include "sync/env.hpp"
 
@@ -89,5 +88,3 @@ class pass_lock {
 };
 
 }  // namespace lev
-
-#endif

@@ -1,6 +1,5 @@
 // Two ways to let an instant pass.
-#ifndef LEVERET_SYNC_PAUSE_HPP
-#define LEVERET_SYNC_PAUSE_HPP
+#pragma once
 
 namespace lev {
 
@@ -20,5 +19,3 @@ inline void relax_core() noexcept {
 void wait_for_holder() noexcept;
 
 }  // namespace lev
-
-#endif

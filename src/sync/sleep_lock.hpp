@@ -16,8 +16,7 @@
 // futex. Model test: tests/model/sleep_lock_model.cpp.
 //
 // Algorithm: U. Drepper, "Futexes are tricky" (2004), mutex 2.
-#ifndef LEVERET_SYNC_SLEEP_LOCK_HPP
-#define LEVERET_SYNC_SLEEP_LOCK_HPP
+#pragma once
 
 #include "sync/env.hpp"
 #include "sync/futex.hpp"
@@ -76,5 +75,3 @@ class sleep_guard {
 };
 
 }  // namespace lev
-
-#endif

@@ -3,8 +3,7 @@
 //
 // Paper: Jack Rabbit section 4.1 (test and test-and-set on one line), without its reads of a taken
 // lock by DMA.
-#ifndef LEVERET_SYNC_SPIN_LOCK_HPP
-#define LEVERET_SYNC_SPIN_LOCK_HPP
+#pragma once
 
 #include "sync/env.hpp"
 
@@ -47,5 +46,3 @@ class spin_guard {
 };
 
 }  // namespace lev
-
-#endif

@@ -1,7 +1,6 @@
 // switches_of_thread: how often other threads have had this one's core, by the kernel's count. Time
 // taken by an interrupt or a hypervisor is not counted.
-#ifndef LEVERET_SYNC_SWITCHES_HPP
-#define LEVERET_SYNC_SWITCHES_HPP
+#pragma once
 
 #include <sys/resource.h>
 
@@ -17,5 +16,3 @@ inline std::uint64_t switches_of_thread() noexcept {
 }
 
 }  // namespace lev
-
-#endif

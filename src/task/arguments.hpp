@@ -1,6 +1,5 @@
 // Sizes of arguments and the places they cover. Pure functions on checked arguments.
-#ifndef LEVERET_TASK_ARGUMENTS_HPP
-#define LEVERET_TASK_ARGUMENTS_HPP
+#pragma once
 
 #include <leveret/task.hpp>
 
@@ -58,5 +57,3 @@ constexpr std::size_t alignment_of(const argument& a) noexcept {
 bool do_overlap(const argument& a, const argument& b) noexcept;
 
 }  // namespace lev
-
-#endif

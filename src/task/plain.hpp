@@ -1,7 +1,6 @@
 // plain: most tasks have only values, results and rows of memory that share no byte. A few
 // comparisons with what is noted at their procedure recognise them; validate() checks all others.
-#ifndef LEVERET_TASK_PLAIN_HPP
-#define LEVERET_TASK_PLAIN_HPP
+#pragma once
 
 #include <leveret/task.hpp>
 
@@ -111,5 +110,3 @@ inline bool passes_plainly(const detail::draft& d, const procedure_entry& p,
 }
 
 }  // namespace lev
-
-#endif

@@ -1,6 +1,5 @@
 // The process-wide table of procedures: append-only, read without locks.
-#ifndef LEVERET_TASK_PROCEDURE_TABLE_HPP
-#define LEVERET_TASK_PROCEDURE_TABLE_HPP
+#pragma once
 
 #include <leveret/procedure.hpp>
 
@@ -62,5 +61,3 @@ inline const procedure_entry& procedure_at(procedure_id id) noexcept {
 }
 
 }  // namespace lev
-
-#endif

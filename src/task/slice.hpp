@@ -3,8 +3,7 @@
 //
 // Paper: Jack Rabbit section 7.2 (automatic dicing by loop iteration and array bounds); gcell's
 // strip mining (future work there).
-#ifndef LEVERET_TASK_SLICE_HPP
-#define LEVERET_TASK_SLICE_HPP
+#pragma once
 
 #include <leveret/task.hpp>
 #include <span>
@@ -82,5 +81,3 @@ inline void slice(const descriptor& whole, descriptor* out, std::uint32_t pieces
 }
 
 }  // namespace lev
-
-#endif

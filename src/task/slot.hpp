@@ -9,8 +9,7 @@
 //               mutexes, pieces
 //
 // task_state.hpp has the state word, and the owner of the slot in each state.
-#ifndef LEVERET_TASK_SLOT_HPP
-#define LEVERET_TASK_SLOT_HPP
+#pragma once
 
 #include <leveret/status.hpp>
 #include <leveret/task.hpp>
@@ -128,5 +127,3 @@ struct alignas(line_pair_bytes) slot_extra {
 };
 
 }  // namespace lev
-
-#endif

@@ -18,8 +18,7 @@
 // or sees `done` itself. Model test: tests/model/task_state_model.cpp.
 //
 // Paper: TPC section 3.3: completion is one store to a line the submitter polls.
-#ifndef LEVERET_TASK_TASK_STATE_HPP
-#define LEVERET_TASK_TASK_STATE_HPP
+#pragma once
 
 #include <leveret/status.hpp>
 
@@ -248,5 +247,3 @@ class task_state {
 };
 
 }  // namespace lev
-
-#endif

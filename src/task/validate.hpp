@@ -1,7 +1,6 @@
 // The checks that every task passes before it is accepted. A refusal names the argument and says
 // what to do.
-#ifndef LEVERET_TASK_VALIDATE_HPP
-#define LEVERET_TASK_VALIDATE_HPP
+#pragma once
 
 #include <leveret/status.hpp>
 #include <leveret/task.hpp>
@@ -33,5 +32,3 @@ bool validate(const detail::draft& d, draft_facts* facts, refusal* why) noexcept
 bool validate_memory(std::span<const argument> arguments, refusal* why) noexcept;
 
 }  // namespace lev
-
-#endif

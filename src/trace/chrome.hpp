@@ -1,6 +1,5 @@
 // Export of trace events as Chrome trace JSON, which Perfetto reads too.
-#ifndef LEVERET_TRACE_CHROME_HPP
-#define LEVERET_TRACE_CHROME_HPP
+#pragma once
 
 #include "trace/events.hpp"
 
@@ -25,5 +24,3 @@ class chrome_writer {
 };
 
 }  // namespace lev
-
-#endif

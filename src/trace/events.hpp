@@ -1,7 +1,6 @@
 // Trace events: what each participant did when. A ring per participant, written by its owner only;
 // recording changes nothing that runs. Names of events are the names of the pipeline's steps.
-#ifndef LEVERET_TRACE_EVENTS_HPP
-#define LEVERET_TRACE_EVENTS_HPP
+#pragma once
 
 #include <leveret/task.hpp>
 
@@ -101,5 +100,3 @@ class event_ring {
 };
 
 }  // namespace lev
-
-#endif

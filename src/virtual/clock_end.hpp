@@ -1,7 +1,6 @@
 // Where virtual time ends: before 63 bits do, so that the times of a machine's parts can be added
 // to any time of its clock.
-#ifndef LEVERET_VIRTUAL_CLOCK_END_HPP
-#define LEVERET_VIRTUAL_CLOCK_END_HPP
+#pragma once
 
 #include <leveret/virtual_time.hpp>
 
@@ -14,5 +13,3 @@ constexpr virtual_time clock_end = virtual_time::max() - std::chrono::minutes(2)
 constexpr virtual_time behind_end = virtual_time::max() - std::chrono::minutes(1);
 
 }  // namespace lev::virt
-
-#endif

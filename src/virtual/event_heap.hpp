@@ -3,8 +3,7 @@
 // A heap with four children to a node: half as deep as one with two, and the children of a node lie
 // in two cache lines. An event mostly posts another: pop() leaves a hole at the top, which the next
 // push() fills.
-#ifndef LEVERET_VIRTUAL_EVENT_HEAP_HPP
-#define LEVERET_VIRTUAL_EVENT_HEAP_HPP
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -107,5 +106,3 @@ class event_heap {
 };
 
 }  // namespace lev::virt
-
-#endif

@@ -1,8 +1,7 @@
 // homes: which caches hold a line of memory. The cost of an access to a word depends on it.
 //
 // The machine numbers the agents: a cache each. A line that no agent holds is in memory alone.
-#ifndef LEVERET_VIRTUAL_HOMES_HPP
-#define LEVERET_VIRTUAL_HOMES_HPP
+#pragma once
 
 #include <cstdint>
 #include <unordered_map>
@@ -58,5 +57,3 @@ class homes {
 };
 
 }  // namespace lev::virt
-
-#endif

@@ -5,8 +5,7 @@
 //   2. pass_line(): a single piece, for which the server gives a turn. It queues behind other
 //      single pieces, and goes between two pieces of a transfer by pass(). The end of that one is
 //      settled; the transfers behind it end that much later.
-#ifndef LEVERET_VIRTUAL_LINK_HPP
-#define LEVERET_VIRTUAL_LINK_HPP
+#pragma once
 
 #include <leveret/virtual_time.hpp>
 
@@ -64,5 +63,3 @@ class link {
 };
 
 }  // namespace lev::virt
-
-#endif

@@ -11,8 +11,7 @@
 //
 // Every event goes into the trace hash: its time, what it happened to and the order. Equal seeds
 // give equal hashes. With a seed other than 0 the order of events at one time is drawn from it.
-#ifndef LEVERET_VIRTUAL_LOOP_HPP
-#define LEVERET_VIRTUAL_LOOP_HPP
+#pragma once
 
 #include <leveret/virtual_time.hpp>
 
@@ -199,5 +198,3 @@ class loop {
 };
 
 }  // namespace lev::virt
-
-#endif

@@ -8,8 +8,7 @@
 //      price of a switch, which the context pays before the other goes on. Both return at once when
 //      there is no other thread to run.
 //   4. sleep() frees the context; wake() queues the thread up again.
-#ifndef LEVERET_VIRTUAL_PROCESSOR_HPP
-#define LEVERET_VIRTUAL_PROCESSOR_HPP
+#pragma once
 
 #include <leveret/virtual_time.hpp>
 
@@ -114,5 +113,3 @@ class processor {
 };
 
 }  // namespace lev::virt
-
-#endif

@@ -1,6 +1,5 @@
 // awaited: what a participant waits for.
-#ifndef LEVERET_WORKER_AWAITED_HPP
-#define LEVERET_WORKER_AWAITED_HPP
+#pragma once
 
 #include "task/task_state.hpp"
 
@@ -43,5 +42,3 @@ inline bool is_over(awaited& what) noexcept {
 enum class giving_up : std::uint8_t { when_all_wait, when_still };
 
 }  // namespace lev
-
-#endif

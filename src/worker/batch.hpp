@@ -4,8 +4,7 @@
 // Until it is sent, no participant runs its tasks. The function that makes the tasks is the
 // caller's, and may wait for a slot or for something else: so every wait, and a task that yields,
 // first sends the batches of its participant.
-#ifndef LEVERET_WORKER_BATCH_HPP
-#define LEVERET_WORKER_BATCH_HPP
+#pragma once
 
 #include "worker/enqueue.hpp"
 
@@ -57,5 +56,3 @@ class batch {
 };
 
 }  // namespace lev::detail
-
-#endif

@@ -1,7 +1,6 @@
 // close_mailbox: an idle worker polls its mailbox, which is open then. Before the worker turns to
 // anything that takes longer, it closes the mailbox, and hands on a letter that came meanwhile.
-#ifndef LEVERET_WORKER_CLOSE_MAILBOX_HPP
-#define LEVERET_WORKER_CLOSE_MAILBOX_HPP
+#pragma once
 
 #include "worker/enqueue.hpp"
 
@@ -32,5 +31,3 @@ inline void close_mailbox(engine& e, participant& self) noexcept {
 }
 
 }  // namespace lev
-
-#endif

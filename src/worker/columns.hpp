@@ -11,8 +11,7 @@
 //
 // So a task that fails costs one more turn, keeps no other from running, and its outputs are not
 // written back. A worker process tells which index it begins: after its death the same is done.
-#ifndef LEVERET_WORKER_COLUMNS_HPP
-#define LEVERET_WORKER_COLUMNS_HPP
+#pragma once
 
 #include "task/slice.hpp"
 #include "worker/engine.hpp"
@@ -91,5 +90,3 @@ void go_on_at(engine& e, std::uint32_t task) noexcept;
 bool go_on_behind(engine& e, std::uint32_t task) noexcept;
 
 }  // namespace lev
-
-#endif

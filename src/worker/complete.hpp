@@ -1,6 +1,5 @@
 // complete: the outcome of a task reaches all its waiters.
-#ifndef LEVERET_WORKER_COMPLETE_HPP
-#define LEVERET_WORKER_COMPLETE_HPP
+#pragma once
 
 #include "worker/enqueue.hpp"
 
@@ -126,5 +125,3 @@ bool is_quiescent(engine& e, std::uint32_t open_joins = 0) noexcept;
 void tell_barrier(engine& e) noexcept;
 
 }  // namespace lev
-
-#endif

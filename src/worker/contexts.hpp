@@ -16,8 +16,7 @@
 // comes back and idles for all.
 //
 // All of this belongs to the thread that runs the participant; nothing is shared.
-#ifndef LEVERET_WORKER_CONTEXTS_HPP
-#define LEVERET_WORKER_CONTEXTS_HPP
+#pragma once
 
 #include "context/context.hpp"
 #include "worker/complete.hpp"
@@ -219,5 +218,3 @@ transfer_set* make_transfers(contexts& c) noexcept;
 void end_transfers(participant& self, job& j) noexcept;
 
 }  // namespace lev
-
-#endif

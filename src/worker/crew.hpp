@@ -1,8 +1,7 @@
 // crew: the participants of a runtime, seen as those that get its tasks done. This one runs them in
 // its own threads. If the tasks run elsewhere, another crew takes its place (room remote), and
 // nothing in this room asks which of the two it is.
-#ifndef LEVERET_WORKER_CREW_HPP
-#define LEVERET_WORKER_CREW_HPP
+#pragma once
 
 #include <leveret/config.hpp>
 
@@ -76,5 +75,3 @@ class crew {
 };
 
 }  // namespace lev
-
-#endif

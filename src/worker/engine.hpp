@@ -1,6 +1,5 @@
 // engine: everything the participants of one runtime share.
-#ifndef LEVERET_WORKER_ENGINE_HPP
-#define LEVERET_WORKER_ENGINE_HPP
+#pragma once
 
 #include <leveret/this_task.hpp>
 
@@ -149,5 +148,3 @@ constexpr std::uint32_t frames_of(const engine& e) noexcept {
 static_assert(frames_max >= ahead_max + contexts_max);
 
 }  // namespace lev
-
-#endif

@@ -9,8 +9,7 @@
 //
 // The direct path, straight into an idle worker's mailbox, is tried before by submit
 // (runtime/submit.cpp).
-#ifndef LEVERET_WORKER_ENQUEUE_HPP
-#define LEVERET_WORKER_ENQUEUE_HPP
+#pragma once
 
 #include "task/arguments.hpp"
 #include "worker/wake.hpp"
@@ -227,5 +226,3 @@ inline void enqueue(engine& e, participant& self, std::uint32_t task) noexcept {
 }
 
 }  // namespace lev
-
-#endif

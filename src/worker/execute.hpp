@@ -1,7 +1,6 @@
 // execute: calls the procedure. The body's exception or return code becomes the task's result;
 // nothing passes through.
-#ifndef LEVERET_WORKER_EXECUTE_HPP
-#define LEVERET_WORKER_EXECUTE_HPP
+#pragma once
 
 #include "sync/exiting.hpp"
 #include "worker/contexts.hpp"
@@ -181,5 +180,3 @@ inline void execute(engine& e, participant& self, job& j) noexcept {
 }
 
 }  // namespace lev
-
-#endif

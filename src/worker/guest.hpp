@@ -11,8 +11,7 @@
 //
 // If the thread then sleeps, it sleeps as the other runtime's participant. The waker of a guest
 // wakes that participant, under the lock: the other runtime exists as long as its task waits.
-#ifndef LEVERET_WORKER_GUEST_HPP
-#define LEVERET_WORKER_GUEST_HPP
+#pragma once
 
 #include "worker/engine.hpp"
 #include "worker/participant.hpp"
@@ -43,5 +42,3 @@ inline void leave_as_guest(participant& self) noexcept {
 }
 
 }  // namespace lev
-
-#endif

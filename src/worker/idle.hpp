@@ -1,6 +1,5 @@
 // idle: how a participant waits when it has nothing to run: it polls for a while, then it sleeps.
-#ifndef LEVERET_WORKER_IDLE_HPP
-#define LEVERET_WORKER_IDLE_HPP
+#pragma once
 
 #include "worker/awaited.hpp"
 #include "worker/contexts.hpp"
@@ -75,5 +74,3 @@ void idle_blocked(engine& e, participant& self, awaited& what, std::uint64_t dea
 void idle_for_other_contexts(engine& e, participant& self) noexcept;
 
 }  // namespace lev
-
-#endif

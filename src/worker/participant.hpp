@@ -12,8 +12,7 @@
 //   inbox           owner; thieves take           owner, thieves
 //   counters        owner                         any thread
 //   the rest        owner                         owner
-#ifndef LEVERET_WORKER_PARTICIPANT_HPP
-#define LEVERET_WORKER_PARTICIPANT_HPP
+#pragma once
 
 #include <leveret/counters.hpp>
 #include <leveret/procedure.hpp>
@@ -344,5 +343,3 @@ inline bool is_at_rest(const participant& p) noexcept {
 enum : std::uint32_t { want_space = 1, want_barrier = 2, want_slot = 4 };
 
 }  // namespace lev
-
-#endif

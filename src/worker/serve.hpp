@@ -1,6 +1,5 @@
 // serve: a participant runs tasks, or tends those that run elsewhere, until its wait is over.
-#ifndef LEVERET_WORKER_SERVE_HPP
-#define LEVERET_WORKER_SERVE_HPP
+#pragma once
 
 #include "worker/awaited.hpp"
 #include "worker/engine.hpp"
@@ -32,5 +31,3 @@ void tell_of_help(engine& e, participant& self) noexcept;
 void tell_meanwhile(engine& e, participant& self) noexcept;
 
 }  // namespace lev
-
-#endif

@@ -1,6 +1,5 @@
 // serving: that a participant runs tasks, in a scope.
-#ifndef LEVERET_WORKER_SERVING_HPP
-#define LEVERET_WORKER_SERVING_HPP
+#pragma once
 
 #include "worker/execute.hpp"
 
@@ -64,5 +63,3 @@ class serving {
 };
 
 }  // namespace lev
-
-#endif

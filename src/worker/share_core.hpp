@@ -3,8 +3,7 @@
 //
 // Paper: SLED section 2 (yield if not ready), section 3.1 and Figure 6 (directed yield). The paper
 // adds one call to the kernel, to yield to a process; here it is two: wake that thread, and sleep.
-#ifndef LEVERET_WORKER_SHARE_CORE_HPP
-#define LEVERET_WORKER_SHARE_CORE_HPP
+#pragma once
 
 #include "worker/awaited.hpp"
 #include "worker/wake.hpp"
@@ -76,5 +75,3 @@ inline void idle_directed(engine& e, participant& self, awaited& what,
 }
 
 }  // namespace lev
-
-#endif

@@ -2,8 +2,7 @@
 // started. Outputs that are not read start with the bytes that the caller may see if the body does
 // not write them. Arguments used in place stay as they are; a task with nothing to copy never comes
 // here.
-#ifndef LEVERET_WORKER_STAGE_HPP
-#define LEVERET_WORKER_STAGE_HPP
+#pragma once
 
 #include "worker/engine.hpp"
 
@@ -79,5 +78,3 @@ inline bool stage(engine& e, participant& self, job& j, bool must) noexcept {
 }
 
 }  // namespace lev
-
-#endif

@@ -5,8 +5,7 @@
 // Halves the task until a part fits, runs that part from stage to write back, and goes on with the
 // next one: strip mining (gcell, section 6). The parts are on the stack, at most dice_depth_max of
 // them.
-#ifndef LEVERET_WORKER_STRIPS_HPP
-#define LEVERET_WORKER_STRIPS_HPP
+#pragma once
 
 #include "worker/execute.hpp"
 #include "worker/stage.hpp"
@@ -49,5 +48,3 @@ inline void run_strips(engine& e, participant& self, job& j, const descriptor& w
 }
 
 }  // namespace lev
-
-#endif

@@ -6,8 +6,7 @@
 //   4. a pass of the scheduler, if tasks wait on the staged path
 //   5. the backlog: tasks that found no slot get one, and go to the queues
 //   6. another one's inbox, oldest first; a task that another has staged ahead    (Sol MT)
-#ifndef LEVERET_WORKER_TAKE_HPP
-#define LEVERET_WORKER_TAKE_HPP
+#pragma once
 
 #include "worker/enqueue.hpp"
 #include "worker/take_alone.hpp"
@@ -379,5 +378,3 @@ inline bool looks_idle(engine& e, participant& self) noexcept {
 }
 
 }  // namespace lev
-
-#endif

@@ -1,6 +1,5 @@
 // traced: times one step of a task for the trace.
-#ifndef LEVERET_WORKER_TRACED_HPP
-#define LEVERET_WORKER_TRACED_HPP
+#pragma once
 
 #include "worker/columns.hpp"
 #include "worker/contexts.hpp"
@@ -45,5 +44,3 @@ class traced {
 };
 
 }  // namespace lev
-
-#endif

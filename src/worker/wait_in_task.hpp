@@ -1,6 +1,5 @@
 // wait_in_task: how a task or a callback waits.
-#ifndef LEVERET_WORKER_WAIT_IN_TASK_HPP
-#define LEVERET_WORKER_WAIT_IN_TASK_HPP
+#pragma once
 
 #include "worker/awaited.hpp"
 #include "worker/engine.hpp"
@@ -22,5 +21,3 @@ void tell_before_wait(engine& e, participant& self) noexcept;
 bool tell_tails_aside(engine& e, participant& self) noexcept;
 
 }  // namespace lev
-
-#endif

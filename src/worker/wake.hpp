@@ -1,7 +1,6 @@
 // wake: telling others that there is something to do. Every queue is followed by one of these
 // calls.
-#ifndef LEVERET_WORKER_WAKE_HPP
-#define LEVERET_WORKER_WAKE_HPP
+#pragma once
 
 #include "worker/crew.hpp"
 #include "worker/engine.hpp"
@@ -148,5 +147,3 @@ inline void give_edge(engine& e, participant& self, std::uint32_t node) noexcept
 }
 
 }  // namespace lev
-
-#endif

@@ -1,7 +1,6 @@
 // worker: the pipeline, from taking a task to its end. Serving is in serve.hpp, waiting inside a
 // task in wait_in_task.hpp.
-#ifndef LEVERET_WORKER_WORKER_HPP
-#define LEVERET_WORKER_WORKER_HPP
+#pragma once
 
 #include "worker/awaited.hpp"
 #include "worker/engine.hpp"
@@ -71,5 +70,3 @@ void give_back_ahead(engine& e, participant& self) noexcept;
 void wake_another(engine& e, participant& self) noexcept;
 
 }  // namespace lev
-
-#endif

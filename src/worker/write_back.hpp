@@ -2,8 +2,7 @@
 // when they are there. Only a task that ended with ok writes back, so a failed one leaves the
 // caller's memory as it was (docs/reference/promises.md, I2) if arguments are copied. In a piece of
 // a bulk over columns, the tasks before the one at which it has stopped have ended with ok.
-#ifndef LEVERET_WORKER_WRITE_BACK_HPP
-#define LEVERET_WORKER_WRITE_BACK_HPP
+#pragma once
 
 #include "worker/columns.hpp"
 #include "worker/engine.hpp"
@@ -52,5 +51,3 @@ inline void release_room(engine& e, participant& self, job& j) noexcept {
 }
 
 }  // namespace lev
-
-#endif

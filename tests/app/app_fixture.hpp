@@ -1,7 +1,6 @@
 // Common parts of the tests of the applications: a parameter for machine and dicing, and a runtime
 // for it.
-#ifndef LEVERET_TESTS_APP_FIXTURE_HPP
-#define LEVERET_TESTS_APP_FIXTURE_HPP
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -49,5 +48,3 @@ class app_test : public testing::TestWithParam<app_case> {
 inline const auto every_case =
     testing::Values(app_case{"threads", true}, app_case{"threads", false}, app_case{"sim", true},
                     app_case{"sim", false});
-
-#endif

@@ -1,7 +1,6 @@
 // The procedures of exercised programs. All have one body, which looks up in the world's board what
 // its task is to do; they differ in the kinds of their arguments.
-#ifndef LEVERET_TESTS_EXERCISE_BODIES_HPP
-#define LEVERET_TESTS_EXERCISE_BODIES_HPP
+#pragma once
 
 #include "exercise/world.hpp"
 
@@ -33,5 +32,3 @@ void make_columns(const world& w, std::uint32_t task, descriptor& d);
 bool spin_on(board& shared, std::uint32_t flag, bool passes_time);
 
 }  // namespace lev::exercise
-
-#endif

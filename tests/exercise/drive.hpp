@@ -1,7 +1,6 @@
 // The driver: runs many programs in child processes, so that one that hangs or crashes is a finding
 // like any other, and shrinks those that fail.
-#ifndef LEVERET_TESTS_EXERCISE_DRIVE_HPP
-#define LEVERET_TESTS_EXERCISE_DRIVE_HPP
+#pragma once
 
 #include "exercise/generate.hpp"
 #include "exercise/program.hpp"
@@ -48,5 +47,3 @@ report exercise_all(const plan& p);
 std::string run_alone(const program& p, double hang_seconds);
 
 }  // namespace lev::exercise
-
-#endif

@@ -1,7 +1,6 @@
 // The planted faults: each is a mistake that was made, or would be easy to make, and that the
 // exerciser must find in the time given. mutants/ has their code.
-#ifndef LEVERET_TESTS_EXERCISE_FAULTS_HPP
-#define LEVERET_TESTS_EXERCISE_FAULTS_HPP
+#pragma once
 
 #include "exercise/drive.hpp"
 #include "exercise/program.hpp"
@@ -104,5 +103,3 @@ inline report exercise_with(const planted_fault& f) {
 }
 
 }  // namespace lev::exercise
-
-#endif

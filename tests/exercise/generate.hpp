@@ -1,6 +1,5 @@
 // Programs at random. Equal seeds give equal programs.
-#ifndef LEVERET_TESTS_EXERCISE_GENERATE_HPP
-#define LEVERET_TESTS_EXERCISE_GENERATE_HPP
+#pragma once
 
 #include "exercise/program.hpp"
 
@@ -29,5 +28,3 @@ struct ingredients {
 program generate(std::uint64_t seed, place machine, const ingredients& i = {});
 
 }  // namespace lev::exercise
-
-#endif

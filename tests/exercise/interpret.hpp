@@ -1,6 +1,5 @@
 // The interpreter: runs a program on runtimes, and writes down what it saw for the oracle.
-#ifndef LEVERET_TESTS_EXERCISE_INTERPRET_HPP
-#define LEVERET_TESTS_EXERCISE_INTERPRET_HPP
+#pragma once
 
 #include "exercise/world.hpp"
 
@@ -90,5 +89,3 @@ bool may_refuse_wait(const frame& f, status code, std::int64_t timeout_ns) noexc
 std::string task_name(std::uint32_t task);
 
 }  // namespace lev::exercise
-
-#endif

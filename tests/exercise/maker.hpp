@@ -1,7 +1,6 @@
 // maker: makes one program at random. generate.cpp has its blocks and steps, generate_tasks.cpp its
 // tasks and what runs tasks, generate_hosts.cpp what hosts do that are many.
-#ifndef LEVERET_TESTS_EXERCISE_MAKER_HPP
-#define LEVERET_TESTS_EXERCISE_MAKER_HPP
+#pragma once
 
 #include "base/random.hpp"
 #include "exercise/generate.hpp"
@@ -113,5 +112,3 @@ class maker {
 };
 
 }  // namespace lev::exercise
-
-#endif

@@ -1,7 +1,6 @@
 // The changed copies of the library's sources ask here whether a fault is the planted one. The
 // compiler's command line puts this file before each of them.
-#ifndef LEVERET_TESTS_EXERCISE_PLANT_HPP
-#define LEVERET_TESTS_EXERCISE_PLANT_HPP
+#pragma once
 
 #ifdef __cplusplus
 #include <cstdlib>
@@ -17,6 +16,4 @@ inline bool fault(const char* name) noexcept {
 }
 
 }  // namespace lev::plant
-#endif
-
 #endif

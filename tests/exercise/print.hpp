@@ -1,6 +1,5 @@
 // A program as text: how one that fails is shown.
-#ifndef LEVERET_TESTS_EXERCISE_PRINT_HPP
-#define LEVERET_TESTS_EXERCISE_PRINT_HPP
+#pragma once
 
 #include "exercise/program.hpp"
 
@@ -15,5 +14,3 @@ std::string print_settings(const settings& c);
 const char* policy_text(wait_policy p) noexcept;
 
 }  // namespace lev::exercise
-
-#endif

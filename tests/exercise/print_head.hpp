@@ -1,6 +1,5 @@
 // The first lines of a printed program.
-#ifndef LEVERET_TESTS_EXERCISE_PRINT_HEAD_HPP
-#define LEVERET_TESTS_EXERCISE_PRINT_HEAD_HPP
+#pragma once
 
 namespace lev::exercise {
 
@@ -69,5 +68,3 @@ struct board_ref {
 )";
 
 }  // namespace lev::exercise
-
-#endif

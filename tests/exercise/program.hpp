@@ -6,8 +6,7 @@
 // thread does, and what one index of a loop does. A task is submitted by one step, and what was
 // submitted belongs to the block with that step until it is handed on: tickets need no other name
 // than their task's number.
-#ifndef LEVERET_TESTS_EXERCISE_PROGRAM_HPP
-#define LEVERET_TESTS_EXERCISE_PROGRAM_HPP
+#pragma once
 
 #include <leveret/leveret.hpp>
 
@@ -236,5 +235,3 @@ constexpr std::uint32_t words_of(const memory_spec& m) noexcept {
 }
 
 }  // namespace lev::exercise
-
-#endif

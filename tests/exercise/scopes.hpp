@@ -1,8 +1,7 @@
 // Scopes of ordered tasks, and the field of each: some rows of bytes that its tasks share. What is
 // in it at the end must be what a serial run leaves, in the order of the submits, of those tasks
 // that have ended with ok.
-#ifndef LEVERET_TESTS_EXERCISE_SCOPES_HPP
-#define LEVERET_TESTS_EXERCISE_SCOPES_HPP
+#pragma once
 
 #include "exercise/interpret.hpp"
 
@@ -53,5 +52,3 @@ void close_scopes(const frame& f, const block& steps);
 void check_scopes(world& w);
 
 }  // namespace lev::exercise
-
-#endif

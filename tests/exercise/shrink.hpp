@@ -1,7 +1,6 @@
 // Makes a failing program smaller: steps, tasks, options and settings are taken away as long as it
 // still fails.
-#ifndef LEVERET_TESTS_EXERCISE_SHRINK_HPP
-#define LEVERET_TESTS_EXERCISE_SHRINK_HPP
+#pragma once
 
 #include "exercise/drive.hpp"
 
@@ -11,5 +10,3 @@ namespace lev::exercise {
 void shrink(finding& f, const plan& p);
 
 }  // namespace lev::exercise
-
-#endif

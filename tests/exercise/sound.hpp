@@ -11,8 +11,7 @@
 //   3. With several host threads all tickets that they hold at a time are fewer than there are.
 //   4. A host that keeps aside waits for no host that may wait for it: those that join, or keep
 //      aside, too. What tasks are owed must come without it, so it opens no phase.
-#ifndef LEVERET_TESTS_EXERCISE_SOUND_HPP
-#define LEVERET_TESTS_EXERCISE_SOUND_HPP
+#pragma once
 
 #include "exercise/program.hpp"
 
@@ -38,5 +37,3 @@ std::uint32_t crossings(const program& p);
 bool uses_flags(const program& p);
 
 }  // namespace lev::exercise
-
-#endif

@@ -1,7 +1,6 @@
 // The world that a program runs in: the memory its tasks work on, and what is written down while it
 // runs. All that bodies in worker processes read and write lies in one piece of shared memory.
-#ifndef LEVERET_TESTS_EXERCISE_WORLD_HPP
-#define LEVERET_TESTS_EXERCISE_WORLD_HPP
+#pragma once
 
 #include "exercise/program.hpp"
 
@@ -212,5 +211,3 @@ constexpr bool is_marked(std::uint64_t word) noexcept {
 }
 
 }  // namespace lev::exercise
-
-#endif

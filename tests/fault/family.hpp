@@ -1,7 +1,6 @@
 // Processes that a test has started without having forked them: which are left when their parent
 // has ended.
-#ifndef LEVERET_TESTS_FAULT_FAMILY_HPP
-#define LEVERET_TESTS_FAULT_FAMILY_HPP
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -64,5 +63,3 @@ inline int orphans_left(const std::set<pid_t>& known) {
 }
 
 }  // namespace lev::test
-
-#endif

@@ -1,7 +1,6 @@
 // Common parts of the tests of hostile bodies: runtimes whose workers are processes at some level,
 // and the way from a body to its lane.
-#ifndef LEVERET_TESTS_FAULT_HOSTILE_HPP
-#define LEVERET_TESTS_FAULT_HOSTILE_HPP
+#pragma once
 
 #include <gtest/gtest.h>
 #include <leveret/leveret.hpp>
@@ -100,5 +99,3 @@ procedure<void(Values...)> define_raw(const char* name, body run) {
 }
 
 }  // namespace lev::test
-
-#endif

@@ -1,7 +1,6 @@
 // injected_host: a host program to which one thing goes wrong (share/faults.hpp), and what it must
 // find nevertheless: right results or a clear error, an end, and nothing left behind.
-#ifndef LEVERET_TESTS_FAULT_INJECTED_HOST_HPP
-#define LEVERET_TESTS_FAULT_INJECTED_HOST_HPP
+#pragma once
 
 #include "share/faults.hpp"
 
@@ -34,5 +33,3 @@ struct injected_fault {
 int run_injected_host(injected_report& report, const injected_fault& what);
 
 }  // namespace lev::test
-
-#endif

@@ -1,6 +1,5 @@
 // Host processes at one pool of workers (pool_member.cpp), as the tests of shared pools drive them.
-#ifndef LEVERET_TESTS_FAULT_POOL_HOSTS_HPP
-#define LEVERET_TESTS_FAULT_POOL_HOSTS_HPP
+#pragma once
 
 #include <gtest/gtest.h>
 #include <leveret/leveret.hpp>
@@ -166,5 +165,3 @@ class shared_pool : public testing::Test {
 };
 
 }  // namespace lev::test
-
-#endif

@@ -1,7 +1,6 @@
 // A host of a shared pool that does what a seed says, for pool_exercise.cpp, and what must come of
 // it whatever the other hosts of the pool do.
-#ifndef LEVERET_TESTS_FAULT_POOL_SCRIPT_HPP
-#define LEVERET_TESTS_FAULT_POOL_SCRIPT_HPP
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -29,5 +28,3 @@ struct script {
 void run_script(const script& s);
 
 }  // namespace lev::test
-
-#endif

@@ -1,7 +1,6 @@
 // The tasks of hosts that do what a seed says (pool_script.cpp): innocent ones, and those that end
 // their workers.
-#ifndef LEVERET_TESTS_FAULT_POOL_TASKS_HPP
-#define LEVERET_TESTS_FAULT_POOL_TASKS_HPP
+#pragma once
 
 #include <leveret/leveret.hpp>
 
@@ -78,5 +77,3 @@ inline const auto do_crash = define("script.crash", [](word how, word us) {
 });
 
 }  // namespace lev::test
-
-#endif

@@ -10,8 +10,7 @@
 // Random schedules are numbered; the number seeds them, so a failure is repeated by running the
 // program again. With LEVERET_MODEL_FACTOR=100 in the environment step 1 runs a hundred times as
 // many.
-#ifndef LEVERET_TESTS_MODEL_EXPLORE_HPP
-#define LEVERET_TESTS_MODEL_EXPLORE_HPP
+#pragma once
 
 #include "relacy_env.hpp"
 
@@ -377,5 +376,3 @@ class explorer {
 };
 
 }  // namespace model
-
-#endif

@@ -4,8 +4,7 @@
 //
 // The checker sees the order of all atomic operations, and races on what task bodies touch; not on
 // the slots' plain fields.
-#ifndef LEVERET_TESTS_MODEL_PIPELINE_HPP
-#define LEVERET_TESTS_MODEL_PIPELINE_HPP
+#pragma once
 
 #include "explore.hpp"
 
@@ -264,5 +263,3 @@ struct pipeline : scenario<Derived, Workers + Hosts> {
 };
 
 }  // namespace model
-
-#endif

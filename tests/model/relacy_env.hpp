@@ -13,8 +13,7 @@
 // Planted faults are chosen while the program runs. A weaker order: `order_of()` knows every place
 // where an operation stands and weakens the one that is named. A wrong step: a patch of mutants/
 // puts fault("name") into a copy of the header.
-#ifndef LEVERET_TESTS_MODEL_RELACY_ENV_HPP
-#define LEVERET_TESTS_MODEL_RELACY_ENV_HPP
+#pragma once
 
 #include <atomic>
 #include <cassert>
@@ -287,5 +286,3 @@ class boxed {
 };
 
 }  // namespace model
-
-#endif

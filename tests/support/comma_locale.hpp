@@ -1,8 +1,7 @@
 // comma_locale: while it lives, the program has a locale whose numbers have a comma, as programs in
 // most of Europe do. It is made by localedef, as test machines have none; where that is missing the
 // locale is not there, and the test is skipped.
-#ifndef LEVERET_TESTS_SUPPORT_COMMA_LOCALE_HPP
-#define LEVERET_TESTS_SUPPORT_COMMA_LOCALE_HPP
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -44,5 +43,3 @@ class comma_locale {
 };
 
 }  // namespace lev::test
-
-#endif

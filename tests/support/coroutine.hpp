@@ -1,7 +1,6 @@
 // A context that runs a function and can be resumed until it is done: what the tests of contexts
 // share.
-#ifndef LEVERET_TESTS_SUPPORT_COROUTINE_HPP
-#define LEVERET_TESTS_SUPPORT_COROUTINE_HPP
+#pragma once
 
 #include <cstddef>
 
@@ -49,5 +48,3 @@ struct coroutine {
 };
 
 }  // namespace lev::test
-
-#endif

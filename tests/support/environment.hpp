@@ -1,7 +1,6 @@
 // Settings of a test run from outside: LEVERET_SEED=n sets the seed of every randomised test,
 // LEVERET_DEEP=1 makes them longer.
-#ifndef LEVERET_TESTS_SUPPORT_ENVIRONMENT_HPP
-#define LEVERET_TESTS_SUPPORT_ENVIRONMENT_HPP
+#pragma once
 
 #include <cstdint>
 #include <cstdlib>
@@ -31,5 +30,3 @@ inline int rounds(int plain) {
 }
 
 }  // namespace lev::test
-
-#endif

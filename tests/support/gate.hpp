@@ -2,8 +2,7 @@
 //
 // On threads a body waits for the gate. On virtual time nobody else would run meanwhile, so there a
 // task of the gate takes long instead (gate_ns), and the host must not help: wait_policy::park.
-#ifndef LEVERET_TESTS_SUPPORT_GATE_HPP
-#define LEVERET_TESTS_SUPPORT_GATE_HPP
+#pragma once
 
 #include <gtest/gtest.h>
 #include <leveret/leveret.hpp>
@@ -71,5 +70,3 @@ class gate {
 };
 
 }  // namespace lev::test
-
-#endif

@@ -1,7 +1,6 @@
 // is_json(): whether a text is one JSON value (RFC 8259). A recognizer of a page, so that tests of
 // what Leveret writes need no library.
-#ifndef LEVERET_TESTS_SUPPORT_JSON_HPP
-#define LEVERET_TESTS_SUPPORT_JSON_HPP
+#pragma once
 
 #include <cctype>
 #include <cstddef>
@@ -108,5 +107,3 @@ inline bool is_json(std::string_view text) {
 }
 
 }  // namespace lev::test
-
-#endif

@@ -1,7 +1,6 @@
 // expect_nothing_leaked(): after close(), and with all tickets dropped, a runtime holds nothing: no
 // slot, no byte of a local store, no queued task, no edge, no mutex, no exception.
-#ifndef LEVERET_TESTS_SUPPORT_LEAKS_HPP
-#define LEVERET_TESTS_SUPPORT_LEAKS_HPP
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -73,5 +72,3 @@ inline void expect_nothing_leaked(runtime& r) {
 }
 
 }  // namespace lev::test
-
-#endif

@@ -3,8 +3,7 @@
 // checks that nothing leaked. To add a machine, add its cases to every_machine().
 //
 // No test may hang: waits have a limit, and an alarm ends the process should a call not return.
-#ifndef LEVERET_TESTS_SUPPORT_MACHINE_TEST_HPP
-#define LEVERET_TESTS_SUPPORT_MACHINE_TEST_HPP
+#pragma once
 
 #include <gtest/gtest.h>
 #include <leveret/leveret.hpp>
@@ -235,5 +234,3 @@ class machine_test : public testing::TestWithParam<machine_case> {
 };
 
 }  // namespace lev::test
-
-#endif

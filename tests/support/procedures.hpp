@@ -1,6 +1,5 @@
 // Procedures that several tests use.
-#ifndef LEVERET_TESTS_SUPPORT_PROCEDURES_HPP
-#define LEVERET_TESTS_SUPPORT_PROCEDURES_HPP
+#pragma once
 
 #include <leveret/leveret.hpp>
 
@@ -89,5 +88,3 @@ inline const auto throw_error = define("test.throw_error", [](int number) {
 });
 
 }  // namespace lev::test
-
-#endif

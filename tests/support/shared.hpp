@@ -1,7 +1,6 @@
 // Things that tests keep in shared memory, so that tasks in worker processes reach it, too: it
 // holds no pointer to other memory, and so nothing that grows.
-#ifndef LEVERET_TESTS_SUPPORT_SHARED_HPP
-#define LEVERET_TESTS_SUPPORT_SHARED_HPP
+#pragma once
 
 #include <leveret/leveret.hpp>
 
@@ -58,5 +57,3 @@ class bounded_list {
 };
 
 }  // namespace lev::test
-
-#endif

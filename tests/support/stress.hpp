@@ -1,7 +1,6 @@
 // Common parts of the stress tests: a box of time, threads that start together, and counts of what
 // must have happened at least sometimes, or the test would show nothing.
-#ifndef LEVERET_TESTS_SUPPORT_STRESS_HPP
-#define LEVERET_TESTS_SUPPORT_STRESS_HPP
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -65,5 +64,3 @@ class sometimes {
 };
 
 }  // namespace lev::test
-
-#endif

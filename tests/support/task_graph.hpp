@@ -6,8 +6,7 @@
 // shared sum under a mutex (addition commutes, so the order does not matter). It comes after the
 // last writer and all readers since of the block it writes, and after the last writer of those it
 // reads.
-#ifndef LEVERET_TESTS_SUPPORT_TASK_GRAPH_HPP
-#define LEVERET_TESTS_SUPPORT_TASK_GRAPH_HPP
+#pragma once
 
 #include <leveret/leveret.hpp>
 
@@ -205,5 +204,3 @@ inline void task_graph::run(runtime& r, graph_memory& m) const {
 }
 
 }  // namespace lev::test
-
-#endif

@@ -5,8 +5,7 @@
 // shares a cache with it may learn them: this is a workload, not a means to keep secrets.
 //
 // Paper: CellMT, Listings 1 to 3 and section 5.4 (AES-ECB of IBM's SDK, 13 cycles a byte).
-#ifndef LEVERET_APPS_AES_HPP
-#define LEVERET_APPS_AES_HPP
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -81,5 +80,3 @@ struct aes_report {
 aes_report run_aes(lev::runtime& runtime, const aes_options& options);
 
 }  // namespace leveret_apps
-
-#endif

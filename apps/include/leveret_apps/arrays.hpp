@@ -3,8 +3,7 @@
 //
 // Paper: TPC, section 4 (SAXPY, SGEMV and CONV2D, taken over from Sequoia); its CONV2D passes
 // blocks of 32 x 64 elements of a picture of 4096 x 4096 as strided arguments.
-#ifndef LEVERET_APPS_ARRAYS_HPP
-#define LEVERET_APPS_ARRAYS_HPP
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -67,5 +66,3 @@ array_report run_sgemv(lev::runtime& runtime, const array_options& options);
 array_report run_conv2d(lev::runtime& runtime, const array_options& options);
 
 }  // namespace leveret_apps
-
-#endif

@@ -3,8 +3,7 @@
 //
 // Paper: Jack Rabbit section 5.2. Forces are softened, m / (r^2 + softening^2)^(3/2) with G = 1, as
 // in the CUDA SDK's sample that the paper took its integrator from.
-#ifndef LEVERET_APPS_BARNES_HUT_HPP
-#define LEVERET_APPS_BARNES_HUT_HPP
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -79,5 +78,3 @@ struct barnes_hut_report {
 barnes_hut_report run_barnes_hut(lev::runtime& runtime, const barnes_hut_options& options);
 
 }  // namespace leveret_apps
-
-#endif

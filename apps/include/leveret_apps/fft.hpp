@@ -2,8 +2,7 @@
 // complex numbers, transposed in between, so that each task has a row that fits its local store.
 //
 // Paper: TPC, section 4 (SPLASH-2's FFT, single precision; 4 million and 65,536 points).
-#ifndef LEVERET_APPS_FFT_HPP
-#define LEVERET_APPS_FFT_HPP
+#pragma once
 
 #include <leveret_apps/arrays.hpp>
 
@@ -28,5 +27,3 @@ void fft_serial(std::size_t n, complex_float* points);
 array_report run_fft(lev::runtime& runtime, const array_options& options);
 
 }  // namespace leveret_apps
-
-#endif

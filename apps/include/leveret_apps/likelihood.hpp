@@ -5,8 +5,7 @@
 // for each inner node. Written from the published mathematics: the general time-reversible model
 // (Tavare, 1986), which with equal rates and frequencies is Jukes and Cantor's (1969), and four
 // categories of gamma distributed rates, each the mean of its quarter (Yang, 1994).
-#ifndef LEVERET_APPS_LIKELIHOOD_HPP
-#define LEVERET_APPS_LIKELIHOOD_HPP
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -124,5 +123,3 @@ struct likelihood_report {
 likelihood_report run_likelihood(lev::runtime& runtime, const likelihood_options& options);
 
 }  // namespace leveret_apps
-
-#endif

@@ -3,8 +3,7 @@
 //
 // Papers: CellMT, section 6, names it as a workload that contexts should suit. The algorithm is
 // Helman and JaJa's (1999), which Bader, Agarwal and Madduri took to the Cell (2007).
-#ifndef LEVERET_APPS_LIST_RANKING_HPP
-#define LEVERET_APPS_LIST_RANKING_HPP
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -68,5 +67,3 @@ struct list_ranking_report {
 list_ranking_report run_list_ranking(lev::runtime& runtime, const list_ranking_options& options);
 
 }  // namespace leveret_apps
-
-#endif

@@ -6,8 +6,7 @@
 //
 // Papers: Jack Rabbit section 5.1 (columns; after Heath); TPC section 3 (blocks; SPLASH-2's
 // contiguous LU).
-#ifndef LEVERET_APPS_LU_HPP
-#define LEVERET_APPS_LU_HPP
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -88,5 +87,3 @@ struct lu_report {
 lu_report run_lu(lev::runtime& runtime, const lu_options& options);
 
 }  // namespace leveret_apps
-
-#endif

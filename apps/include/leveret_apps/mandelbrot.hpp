@@ -2,8 +2,7 @@
 //
 // Paper: Jack Rabbit section 5.3 (the sample of MARS: 640 x 480 pixels, 1000 iterations, 128 tasks,
 // 1000 frames).
-#ifndef LEVERET_APPS_MANDELBROT_HPP
-#define LEVERET_APPS_MANDELBROT_HPP
+#pragma once
 
 #include <cstdint>
 #include <leveret/leveret.hpp>
@@ -62,5 +61,3 @@ struct mandelbrot_report {
 mandelbrot_report run_mandelbrot(lev::runtime& runtime, const mandelbrot_options& options);
 
 }  // namespace leveret_apps
-
-#endif

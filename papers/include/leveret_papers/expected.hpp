@@ -1,6 +1,5 @@
 // What a paper printed, row by row: its expected.toml. And a row's outcome.
-#ifndef LEVERET_PAPERS_EXPECTED_HPP
-#define LEVERET_PAPERS_EXPECTED_HPP
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -60,5 +59,3 @@ struct leveret_answer {
 leveret_answer answer_by_leveret(const std::string& id);
 
 }  // namespace leveret_papers
-
-#endif

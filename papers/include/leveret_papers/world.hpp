@@ -4,8 +4,7 @@
 // A row is a function of a world. It asks for machines and costs by name, runs programs on them,
 // and returns one number: what the paper printed, simulated. Rows that hold or do not return 1 or
 // 0.
-#ifndef LEVERET_PAPERS_WORLD_HPP
-#define LEVERET_PAPERS_WORLD_HPP
+#pragma once
 
 #include <leveret/cell.hpp>
 
@@ -137,5 +136,3 @@ std::span<const expected_text> expected_texts();
 const char* costs_text();
 
 }  // namespace leveret_papers
-
-#endif

@@ -9,8 +9,7 @@
 // A waker that has found the worker asleep rings after the alarm was set, so that the worker does
 // not sleep, or is woken. So does a waker that does not look, unless the worker sees its news. The
 // word only says that something may have come: a superfluous ring does no harm.
-#ifndef LEVERET_MACHINES_PROCESSES_ALARM_HPP
-#define LEVERET_MACHINES_PROCESSES_ALARM_HPP
+#pragma once
 
 #include "sync/env.hpp"
 
@@ -29,5 +28,3 @@ struct alarm {
 };
 
 }  // namespace lev::processes
-
-#endif

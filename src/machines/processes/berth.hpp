@@ -44,8 +44,7 @@
 // A confined worker serves one member only, and `serving` is that member while it has its turn. It
 // may have died in the task, and the keeper have ended its turn. So the member looks whether it had
 // claimed the task, which it does in its turn, before it looks at `skip`.
-#ifndef LEVERET_MACHINES_PROCESSES_BERTH_HPP
-#define LEVERET_MACHINES_PROCESSES_BERTH_HPP
+#pragma once
 
 #include "machines/processes/alarm.hpp"
 #include "machines/processes/zygote.hpp"
@@ -222,5 +221,3 @@ struct own_start {
 [[noreturn]] void serve_one(const own_start& start) noexcept;
 
 }  // namespace lev::processes
-
-#endif

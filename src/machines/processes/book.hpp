@@ -6,8 +6,7 @@
 //
 // The host writes an entry before it posts the procedure's first task, and never changes it; the
 // workers see the book read-only.
-#ifndef LEVERET_MACHINES_PROCESSES_BOOK_HPP
-#define LEVERET_MACHINES_PROCESSES_BOOK_HPP
+#pragma once
 
 #include <leveret/procedure.hpp>
 
@@ -158,5 +157,3 @@ class book_reader {
 };
 
 }  // namespace lev::processes
-
-#endif

@@ -1,7 +1,6 @@
 // client: a host as one of its workers sees it: its lane, its book of procedures, and the way to
 // tell it of ends. A worker has one, or, in a shared pool, one for each member.
-#ifndef LEVERET_MACHINES_PROCESSES_CLIENT_HPP
-#define LEVERET_MACHINES_PROCESSES_CLIENT_HPP
+#pragma once
 
 #include "base/random.hpp"
 #include "machine/machine.hpp"
@@ -149,5 +148,3 @@ class client final : public column_watch {
 };
 
 }  // namespace lev::processes
-
-#endif

@@ -1,6 +1,5 @@
 // The files that a started program does not get.
-#ifndef LEVERET_MACHINES_PROCESSES_CLOSE_FROM_HPP
-#define LEVERET_MACHINES_PROCESSES_CLOSE_FROM_HPP
+#pragma once
 
 #include <spawn.h>
 
@@ -14,5 +13,3 @@ void close_from(posix_spawn_file_actions_t& actions, int first) noexcept;
 void close_listed(posix_spawn_file_actions_t& actions, int first) noexcept;
 
 }  // namespace lev::processes
-
-#endif

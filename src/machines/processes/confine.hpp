@@ -1,6 +1,5 @@
 // confine: the rights that a worker at lev::isolation::confined gives up before it takes a task.
-#ifndef LEVERET_MACHINES_PROCESSES_CONFINE_HPP
-#define LEVERET_MACHINES_PROCESSES_CONFINE_HPP
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -48,5 +47,3 @@ bool filter_calls(int bell, std::uintptr_t guarded_end) noexcept;
 int watch_holes(std::uintptr_t begin, std::size_t bytes) noexcept;
 
 }  // namespace lev::processes
-
-#endif

@@ -1,6 +1,5 @@
 // death: the cause of a worker process's death, as the runtime reports it.
-#ifndef LEVERET_MACHINES_PROCESSES_DEATH_HPP
-#define LEVERET_MACHINES_PROCESSES_DEATH_HPP
+#pragma once
 
 #include "machine/machine.hpp"
 
@@ -20,5 +19,3 @@ bool has_ended(pid_t child, int how) noexcept;
 int wait_for_end(pid_t child) noexcept;
 
 }  // namespace lev::processes
-
-#endif

@@ -20,8 +20,7 @@
 // end is there when its own word has its number. That word is the task's state, attempt and owner
 // in one, because each attempt has a number of its own and each lane one worker. The worker writes
 // only to its own lane, and holds no lock.
-#ifndef LEVERET_MACHINES_PROCESSES_LANE_HPP
-#define LEVERET_MACHINES_PROCESSES_LANE_HPP
+#pragma once
 
 #include <leveret/status.hpp>
 #include <leveret/task.hpp>
@@ -276,5 +275,3 @@ struct end_watch {
 };
 
 }  // namespace lev::processes
-
-#endif

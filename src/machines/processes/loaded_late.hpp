@@ -1,6 +1,5 @@
 // Whether a program that is started again has Leveret before its main() runs.
-#ifndef LEVERET_MACHINES_PROCESSES_LOADED_LATE_HPP
-#define LEVERET_MACHINES_PROCESSES_LOADED_LATE_HPP
+#pragma once
 
 namespace lev::processes {
 
@@ -10,5 +9,3 @@ namespace lev::processes {
 bool is_loaded_late() noexcept;
 
 }  // namespace lev::processes
-
-#endif

@@ -1,8 +1,7 @@
 // output: a worker of a shared pool prints where the host of its present task does. The task ends
 // when its buffered text is there: a host whose reader does not read keeps its own tasks waiting,
 // and no other host's but by text of threads that its tasks have left behind.
-#ifndef LEVERET_MACHINES_PROCESSES_OUTPUT_HPP
-#define LEVERET_MACHINES_PROCESSES_OUTPUT_HPP
+#pragma once
 
 #include "machines/processes/zygote.hpp"
 
@@ -102,5 +101,3 @@ inline void drop_output() noexcept {
 }
 
 }  // namespace lev::processes
-
-#endif

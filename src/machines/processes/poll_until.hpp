@@ -1,8 +1,7 @@
 // poll_until(): poll() that a signal does not end: a program may have a timer that sends them all
 // the time, for example a profiler's. So a wait neither begins anew with each of them, nor ends too
 // early.
-#ifndef LEVERET_MACHINES_PROCESSES_POLL_UNTIL_HPP
-#define LEVERET_MACHINES_PROCESSES_POLL_UNTIL_HPP
+#pragma once
 
 #include "base/numbers.hpp"
 #include "sync/futex.hpp"
@@ -39,5 +38,3 @@ inline void pause_for_ms(int ms) noexcept {
 }
 
 }  // namespace lev::processes
-
-#endif

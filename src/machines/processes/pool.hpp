@@ -1,7 +1,6 @@
 // pool: the host's side of the worker processes: zygote, lanes, book, and the state of each worker.
 // It knows nothing of tasks.
-#ifndef LEVERET_MACHINES_PROCESSES_POOL_HPP
-#define LEVERET_MACHINES_PROCESSES_POOL_HPP
+#pragma once
 
 #include "machine/machine.hpp"
 #include "machines/processes/berth.hpp"
@@ -203,5 +202,3 @@ class pool {
 };
 
 }  // namespace lev::processes
-
-#endif

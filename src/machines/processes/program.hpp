@@ -1,6 +1,5 @@
 // The main program in memory: its beginning, and its segments.
-#ifndef LEVERET_MACHINES_PROCESSES_PROGRAM_HPP
-#define LEVERET_MACHINES_PROCESSES_PROGRAM_HPP
+#pragma once
 
 #include <link.h>
 
@@ -31,5 +30,3 @@ inline program_segments segments_of_program() noexcept {
 }
 
 }  // namespace lev::processes
-
-#endif

@@ -1,8 +1,7 @@
 // sign: the state that a pool shows to other processes of its user (look.cpp): its lanes and its
 // processes. It is the beginning of the board's file, which only the host can write to. It is
 // written only when a worker process begins or dies, not while tasks run.
-#ifndef LEVERET_MACHINES_PROCESSES_SIGN_HPP
-#define LEVERET_MACHINES_PROCESSES_SIGN_HPP
+#pragma once
 
 #include "machine/machine.hpp"
 #include "machines/processes/lane.hpp"
@@ -49,5 +48,3 @@ static_assert(offsetof(sign, magic) == 0 && offsetof(sign, version) == 8 &&
               offsetof(sign, worker_signs) == 32);
 
 }  // namespace lev::processes
-
-#endif

@@ -1,8 +1,7 @@
 // start_strings: the environment and arguments that a zygote starts with. Confined workers are
 // forked from it and can read all its memory, so it gets only what it needs to start, and forgets
 // it.
-#ifndef LEVERET_MACHINES_PROCESSES_START_STRINGS_HPP
-#define LEVERET_MACHINES_PROCESSES_START_STRINGS_HPP
+#pragma once
 
 #include <leveret/config.hpp>
 
@@ -21,5 +20,3 @@ std::vector<char*> environment_for(isolation level, char* own);
 bool forget_start() noexcept;
 
 }  // namespace lev::processes
-
-#endif

@@ -1,7 +1,6 @@
 // Texts from other processes: a body's exception, the name of a program. They may end on a terminal
 // or in a log, so they must contain nothing but text.
-#ifndef LEVERET_MACHINES_PROCESSES_TEXT_HPP
-#define LEVERET_MACHINES_PROCESSES_TEXT_HPP
+#pragma once
 
 #include <cstddef>
 
@@ -22,5 +21,3 @@ std::size_t make_printable(const char* from, std::size_t bytes, char* to,
                            line_breaks breaks = line_breaks::kept) noexcept;
 
 }  // namespace lev::processes
-
-#endif

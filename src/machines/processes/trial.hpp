@@ -2,8 +2,7 @@
 // loaded leaves an unconfined thread in the memory of confined bodies. A library that ends its
 // process, or never finishes loading, would do so in each worker that loads it. The zygote finds
 // out, once for each library, in a process that does nothing else.
-#ifndef LEVERET_MACHINES_PROCESSES_TRIAL_HPP
-#define LEVERET_MACHINES_PROCESSES_TRIAL_HPP
+#pragma once
 
 #include "machines/processes/zygote.hpp"
 
@@ -26,5 +25,3 @@ void try_libraries(const book& b, const introduction& about, const fork_hooks& h
 std::string refusal_for_threads(const char* path);
 
 }  // namespace lev::processes
-
-#endif

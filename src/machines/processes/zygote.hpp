@@ -4,8 +4,7 @@
 // for their deaths and tell the host, over one socket. When the socket's other end is gone, or the
 // host is (a child that it forked may hold that end, too), the zygote kills its workers and ends.
 // berth.hpp says what is different in a shared pool, whose zygote is called its keeper.
-#ifndef LEVERET_MACHINES_PROCESSES_ZYGOTE_HPP
-#define LEVERET_MACHINES_PROCESSES_ZYGOTE_HPP
+#pragma once
 
 #include <leveret/config.hpp>
 #include <leveret/worker_program.hpp>
@@ -165,5 +164,3 @@ extern const char* const zygote_variable;
 extern const char* const zygote_name;
 
 }  // namespace lev::processes
-
-#endif

@@ -1,8 +1,7 @@
 // zygote_process: a zygote's state, and its steps. zygote_members.cpp has those that concern
 // members, zygote_own.cpp those for workers that serve one member, zygote_workers.cpp those for
 // workers that serve all.
-#ifndef LEVERET_MACHINES_PROCESSES_ZYGOTE_PROCESS_HPP
-#define LEVERET_MACHINES_PROCESSES_ZYGOTE_PROCESS_HPP
+#pragma once
 
 #include "machines/processes/berth.hpp"
 #include "machines/processes/trial.hpp"
@@ -129,5 +128,3 @@ class zygote_process {
 };
 
 }  // namespace lev::processes
-
-#endif

@@ -6,8 +6,7 @@
 //
 // Memory is taken once, by open(). Nothing that runs depends on an address: the order of the
 // buckets is only the order in which words are found.
-#ifndef LEVERET_MACHINES_SIM_ACTORS_HPP
-#define LEVERET_MACHINES_SIM_ACTORS_HPP
+#pragma once
 
 #include <memory>
 #include <new>
@@ -153,5 +152,3 @@ class actors {
 };
 
 }  // namespace lev::sim
-
-#endif

@@ -2,8 +2,7 @@
 //
 // All numbers are those of a machine file (<leveret/cell_file.hpp>), by name: README.md says which
 // stands for what. The machine counts in cycles; its clock converts them to nanoseconds.
-#ifndef LEVERET_MACHINES_SIM_PRICES_HPP
-#define LEVERET_MACHINES_SIM_PRICES_HPP
+#pragma once
 
 #include <leveret/cell_file.hpp>
 #include <leveret/config.hpp>
@@ -72,5 +71,3 @@ class prices {
 cell::machine_file file_of(const config& c);
 
 }  // namespace lev::sim
-
-#endif

@@ -1,6 +1,5 @@
 // Which cores this process may use.
-#ifndef LEVERET_MACHINES_THREADS_CORES_HPP
-#define LEVERET_MACHINES_THREADS_CORES_HPP
+#pragma once
 
 #include "machine/machine.hpp"
 
@@ -23,5 +22,3 @@ void keep_off(sleeper_thread& s, std::uint32_t core, bool only_if_there) noexcep
 void give_back(sleeper_thread& s) noexcept;
 
 }  // namespace lev
-
-#endif
