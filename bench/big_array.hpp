@@ -37,8 +37,7 @@ class big_array {
     std::memset(static_cast<void*>(data_), 0, bytes());
   }
   ~big_array() { munmap(mapping_, bytes() + huge_bytes); }
-  big_array(const big_array&) = delete;
-  big_array& operator=(const big_array&) = delete;
+  big_array(big_array&&) = delete;
 
   T* data() const noexcept { return data_; }
   std::size_t size() const noexcept { return count_; }

@@ -31,8 +31,7 @@ class pinned {
  public:
   explicit pinned(int core) noexcept { pin_this_thread(core); }
   ~pinned() { unpin_this_thread(); }
-  pinned(const pinned&) = delete;
-  pinned& operator=(const pinned&) = delete;
+  pinned(pinned&&) = delete;
 };
 
 // The two cores of a latency bench: the submitter's and the worker's. Throws when there is only one

@@ -44,8 +44,7 @@ class own_folder {
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
   }
-  own_folder(const own_folder&) = delete;
-  own_folder& operator=(const own_folder&) = delete;
+  own_folder(own_folder&&) = delete;
   const std::filesystem::path& path() const noexcept { return path_; }
 
  private:

@@ -99,8 +99,7 @@ class stepper {
     kill(host_, SIGKILL);
     waitpid(host_, nullptr, 0);
   }
-  stepper(const stepper&) = delete;
-  stepper& operator=(const stepper&) = delete;
+  stepper(stepper&&) = delete;
 
   process_count count() {
     std::vector<double> host, worker;

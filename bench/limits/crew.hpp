@@ -16,8 +16,7 @@ class crew {
  public:
   explicit crew(std::size_t thread_count);
   ~crew();
-  crew(const crew&) = delete;
-  crew& operator=(const crew&) = delete;
+  crew(crew&&) = delete;
 
   // split() runs body(begin, end) on every thread, over equal parts of [0, count), and returns when
   // all are done.

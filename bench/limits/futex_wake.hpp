@@ -12,8 +12,7 @@ class futex_sleeper {
  public:
   explicit futex_sleeper(int core);
   ~futex_sleeper();
-  futex_sleeper(const futex_sleeper&) = delete;
-  futex_sleeper& operator=(const futex_sleeper&) = delete;
+  futex_sleeper(futex_sleeper&&) = delete;
 
   // wait_asleep() polls until the thread is about to sleep.
   void wait_asleep() const noexcept;

@@ -31,8 +31,7 @@ class pingpong {
     there_.store(stop, std::memory_order_release);
     thread_.join();
   }
-  pingpong(const pingpong&) = delete;
-  pingpong& operator=(const pingpong&) = delete;
+  pingpong(pingpong&&) = delete;
 
   // round_trip() writes the line and returns when it was answered.
   void round_trip() noexcept {

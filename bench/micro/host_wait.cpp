@@ -295,8 +295,7 @@ class others {
     is_over_ = true;
     for (std::thread& t : threads_) t.join();
   }
-  others(const others&) = delete;
-  others& operator=(const others&) = delete;
+  others(others&&) = delete;
 
  private:
   std::atomic<bool> is_over_{false};  // written by the destructor, read by the threads

@@ -32,8 +32,7 @@ class pipeline {
  public:
   pipeline(world& w, const pipeline_set_up& what);
   ~pipeline() { world_.note_run(runtime_.trace_hash()); }
-  pipeline(const pipeline&) = delete;
-  pipeline& operator=(const pipeline&) = delete;
+  pipeline(pipeline&&) = delete;
 
   // By the host, which pays for it.
   void post(const pipeline_task& t);

@@ -15,8 +15,7 @@ class bell {
   // Raises OSError when there is no descriptor.
   bell();
   ~bell();
-  bell(const bell&) = delete;
-  bell& operator=(const bell&) = delete;
+  bell(bell&&) = delete;
 
   int fileno() const noexcept { return file_; }
   void ring() noexcept;
@@ -32,8 +31,7 @@ class chimes {
  public:
   chimes() = default;
   ~chimes() { drop(struck()), release(); }
-  chimes(const chimes&) = delete;
-  chimes& operator=(const chimes&) = delete;
+  chimes(chimes&&) = delete;
 
   // add() has `b` rung by strike(); false: that has been already.
   bool add(std::shared_ptr<bell> b);

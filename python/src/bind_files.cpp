@@ -25,8 +25,7 @@ class file_map {
     throw nb::python_error();
   }
   ~file_map() { munmap(data_, bytes_); }
-  file_map(const file_map&) = delete;
-  file_map& operator=(const file_map&) = delete;
+  file_map(file_map&&) = delete;
   void* data() const noexcept { return data_; }
   std::size_t bytes() const noexcept { return bytes_; }
 

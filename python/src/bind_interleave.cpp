@@ -31,8 +31,7 @@ class item_argument {
   ~item_argument() {
     if (view_.obj != nullptr) PyBuffer_Release(&view_);
   }
-  item_argument(const item_argument&) = delete;
-  item_argument& operator=(const item_argument&) = delete;
+  item_argument(item_argument&&) = delete;
 
   void* address() const noexcept { return address_; }
 

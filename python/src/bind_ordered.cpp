@@ -50,8 +50,7 @@ class ordered_object {
     const gil_released released;
     tasks_.reset();
   }
-  ordered_object(const ordered_object&) = delete;
-  ordered_object& operator=(const ordered_object&) = delete;
+  ordered_object(ordered_object&&) = delete;
 
   void submit(const plan& p, nb::tuple values, const submit_options& asked) {
     const use one(*this);
@@ -99,8 +98,7 @@ class ordered_object {
       of_.is_in_use_ = true;
     }
     ~use() { of_.is_in_use_ = false; }
-    use(const use&) = delete;
-    use& operator=(const use&) = delete;
+    use(use&&) = delete;
 
    private:
     ordered_object& of_;

@@ -33,8 +33,7 @@ class flagged {
  public:
   flagged() noexcept { ++is_in_submit; }
   ~flagged() { --is_in_submit; }
-  flagged(const flagged&) = delete;
-  flagged& operator=(const flagged&) = delete;
+  flagged(flagged&&) = delete;
 };
 
 argument memory(kind what, const void* address, std::size_t bytes) {

@@ -37,8 +37,7 @@ struct port_call {
 
   port_call() = default;
   ~port_call();
-  port_call(const port_call&) = delete;
-  port_call& operator=(const port_call&) = delete;
+  port_call(port_call&&) = delete;
 
   void release_buffers() noexcept;  // an exporter's code may run
 
@@ -82,8 +81,7 @@ class call_port {
   call_port(nb::object runtime, nb::object deliver, nb::object call_back, bool may_rerun,
             nb::object setup, nb::object deaths);
   ~call_port();
-  call_port(const call_port&) = delete;
-  call_port& operator=(const call_port&) = delete;
+  call_port(call_port&&) = delete;
 
   // What a call asks for in place of what its port and its runtime say.
   struct limits {

@@ -30,8 +30,7 @@ class gil_released {
     PyEval_RestoreThread(thread_);
 #endif
   }
-  gil_released(const gil_released&) = delete;
-  gil_released& operator=(const gil_released&) = delete;
+  gil_released(gil_released&&) = delete;
 
  private:
   PyThreadState* thread_;

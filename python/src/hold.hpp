@@ -20,8 +20,7 @@ class hold {
  public:
   hold(session* owner, std::size_t buffers_max) : owner_(owner) { buffers_.reserve(buffers_max); }
   ~hold() { release_buffers(); }
-  hold(const hold&) = delete;
-  hold& operator=(const hold&) = delete;
+  hold(hold&&) = delete;
 
   // open() exports a buffer for as long as the task runs. The Py_buffer does not move: exporters
   // may point into it.

@@ -38,8 +38,7 @@ class obituaries {
   // `pages`: one for each worker, writable memory of page::bytes.
   explicit obituaries(nb::list pages);
   ~obituaries();
-  obituaries(const obituaries&) = delete;
-  obituaries& operator=(const obituaries&) = delete;
+  obituaries(obituaries&&) = delete;
 
   death_hook hook() noexcept { return {&obituaries::on_death, this}; }
   // The port whose courier is called when somebody has died; null: none, or none any more.

@@ -25,8 +25,7 @@ class hold_guard {
   ~hold_guard() {
     if (hold_ != nullptr) hold_->drop_user();
   }
-  hold_guard(const hold_guard&) = delete;
-  hold_guard& operator=(const hold_guard&) = delete;
+  hold_guard(hold_guard&&) = delete;
   hold* get() const noexcept { return hold_; }
 
  private:

@@ -88,8 +88,7 @@ class ticket_room {
  public:
   ticket_room() : place_(::operator new(sizeof(ticket_object))) {}
   ~ticket_room() { ::operator delete(place_); }
-  ticket_room(const ticket_room&) = delete;
-  ticket_room& operator=(const ticket_room&) = delete;
+  ticket_room(ticket_room&&) = delete;
 
   template <class... Given>
   ticket_object* make(Given&&... given) {
@@ -104,8 +103,7 @@ class ticket_room {
 // Tasks that join others, until what comes after them has been submitted.
 struct joins {
   explicit joins(session& s) noexcept : owner(s) {}
-  joins(const joins&) = delete;
-  joins& operator=(const joins&) = delete;
+  joins(joins&&) = delete;
   ~joins() {
     for (lev::ticket& t : tickets) owner.leave_to_end(std::move(t), status::dependency_failed);
   }

@@ -34,8 +34,7 @@ class session {
   // for none. `obituaries` is told of deaths, or none.
   session(config c, std::vector<std::string> command, nb::object obituaries);
   ~session();  // with the GIL, which it gives up while tasks drain
-  session(const session&) = delete;
-  session& operator=(const session&) = delete;
+  session(session&&) = delete;
 
   // runtime() raises when this process is a fork of the one that opened it: threads do not survive
   // a fork; and in a task of 'sim'.

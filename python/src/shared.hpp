@@ -14,8 +14,7 @@ class shared_block {
   // an array which calls use in place; what is in others is copied for them.
   shared_block(std::size_t bytes, bool is_cleared, bool is_array);
   ~shared_block();
-  shared_block(const shared_block&) = delete;
-  shared_block& operator=(const shared_block&) = delete;
+  shared_block(shared_block&&) = delete;
 
   void* data() const noexcept { return data_; }
   std::size_t bytes() const noexcept { return bytes_; }

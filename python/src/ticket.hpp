@@ -23,8 +23,7 @@ class ticket_object {
   // The ticket of a bulk of no tasks, whose results are empty arrays.
   ticket_object(std::shared_ptr<session> owner, const plan& p, hold* held);
   ~ticket_object();
-  ticket_object(const ticket_object&) = delete;
-  ticket_object& operator=(const ticket_object&) = delete;
+  ticket_object(ticket_object&&) = delete;
 
   // try_wait() waits without raising for the task's outcome; false when the time is over.
   bool try_wait(const deadline& end, wait_policy how = wait_policy::of_runtime);
@@ -92,8 +91,7 @@ class claim {
  public:
   explicit claim(ticket_object& t);
   ~claim();
-  claim(const claim&) = delete;
-  claim& operator=(const claim&) = delete;
+  claim(claim&&) = delete;
 
  private:
   ticket_object& ticket_;

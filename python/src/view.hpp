@@ -15,8 +15,7 @@ class view {
     if (PyObject_GetBuffer(of.ptr(), &buffer_, flags) != 0) throw nb::python_error();
   }
   ~view() { PyBuffer_Release(&buffer_); }
-  view(const view&) = delete;
-  view& operator=(const view&) = delete;
+  view(view&&) = delete;
   char* data() const noexcept { return static_cast<char*>(buffer_.buf); }
   std::size_t bytes() const noexcept { return static_cast<std::size_t>(buffer_.len); }
 

@@ -29,8 +29,7 @@ class claimed_set {
       ticket_in(objects_[i]).core_ = std::move(cores_[i]);
     }
   }
-  claimed_set(const claimed_set&) = delete;
-  claimed_set& operator=(const claimed_set&) = delete;
+  claimed_set(claimed_set&&) = delete;
 
   std::size_t size() const noexcept { return cores_.size(); }
 

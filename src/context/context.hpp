@@ -43,8 +43,7 @@ class context {
   context() = default;
   ~context() { close(); }
 
-  context(const context&) = delete;
-  context& operator=(const context&) = delete;
+  context(context&&) = delete;
 
   // Makes this a context that will run entry(argument) on a stack of at least `stack_bytes`.
   // Precondition: the context does not run and stands for no thread. A suspended one is abandoned

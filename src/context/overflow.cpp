@@ -79,8 +79,7 @@ struct signal_stack {
     if (sigaltstack(nullptr, &now) == 0 && now.ss_sp == own) sigaltstack(&none, nullptr);
     munmap(own, signal_stack_bytes);
   }
-  signal_stack(const signal_stack&) = delete;
-  signal_stack& operator=(const signal_stack&) = delete;
+  signal_stack(signal_stack&&) = delete;
 
   void* own = nullptr;
 };

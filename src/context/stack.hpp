@@ -20,8 +20,6 @@ class stack {
 
   stack(stack&& other) noexcept;
   stack& operator=(stack&& other) noexcept;
-  stack(const stack&) = delete;
-  stack& operator=(const stack&) = delete;
 
   // Maps a stack of at least `usable_bytes`, rounded up to pages. Returns a null stack when the
   // system gives no memory (too large, address space or number of mappings exhausted).

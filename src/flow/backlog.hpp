@@ -27,8 +27,7 @@ struct backlog_task : detail::task_head {
 class backlog {
  public:
   backlog() = default;
-  backlog(const backlog&) = delete;
-  backlog& operator=(const backlog&) = delete;
+  backlog(backlog&&) = delete;
   ~backlog();
 
   // push() copies the task and its `head.argument_count` arguments. False: there is no memory.

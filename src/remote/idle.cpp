@@ -122,8 +122,7 @@ class watching {
     }
     own_.is_tending = was_tending_;
   }
-  watching(const watching&) = delete;
-  watching& operator=(const watching&) = delete;
+  watching(watching&&) = delete;
 
  private:
   remote_crew& crew_;

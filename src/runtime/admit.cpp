@@ -131,8 +131,7 @@ class bulks_wait {
     census_.begin_wait(count_);
   }
   ~bulks_wait() { census_.end_wait(count_); }
-  bulks_wait(const bulks_wait&) = delete;
-  bulks_wait& operator=(const bulks_wait&) = delete;
+  bulks_wait(bulks_wait&&) = delete;
 
  private:
   bulk_census& census_;

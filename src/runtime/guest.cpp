@@ -22,8 +22,7 @@ class await_as_guest final : public awaited {
     set_current_actor(actor_);
     leave_as_guest(self_);
   }
-  await_as_guest(const await_as_guest&) = delete;
-  await_as_guest& operator=(const await_as_guest&) = delete;
+  await_as_guest(await_as_guest&&) = delete;
 
   // Also when waiting on is in vain.
   bool is_there() noexcept override { return what_.is_there() || is_vain(); }
@@ -126,8 +125,7 @@ class watch_pauses {
   ~watch_pauses() {
     if (is_paused_) actor_->engine->crew->resume_watch(*actor_);
   }
-  watch_pauses(const watch_pauses&) = delete;
-  watch_pauses& operator=(const watch_pauses&) = delete;
+  watch_pauses(watch_pauses&&) = delete;
 
  private:
   const participant* actor_;

@@ -318,8 +318,7 @@ class announced {
   ~announced() {
     if (state_ != nullptr) announce_close(*state_);
   }
-  announced(const announced&) = delete;
-  announced& operator=(const announced&) = delete;
+  announced(announced&&) = delete;
   void keep() noexcept { state_ = nullptr; }
 
  private:

@@ -82,8 +82,7 @@ struct ordered::state final : detail::scope {
       // Pairs with the next call's exchange: all that this one did is visible to it.
       scope_.in_call.store(false, memory_order_release);
     }
-    call(const call&) = delete;
-    call& operator=(const call&) = delete;
+    call(call&&) = delete;
     explicit operator bool() const noexcept { return is_only_; }
 
    private:

@@ -17,8 +17,7 @@ struct scope {
 
  protected:
   scope() = default;
-  scope(const scope&) = delete;
-  scope& operator=(const scope&) = delete;
+  scope(scope&&) = delete;
   ~scope() = default;
 };
 

@@ -25,8 +25,7 @@ class no_write_signals {
  public:
   no_write_signals() noexcept;
   ~no_write_signals();
-  no_write_signals(const no_write_signals&) = delete;
-  no_write_signals& operator=(const no_write_signals&) = delete;
+  no_write_signals(no_write_signals&&) = delete;
 
  private:
   sigset_t before_;

@@ -23,8 +23,7 @@ class hook_call {
  public:
   hook_call() noexcept { ++depth_; }
   ~hook_call() { --depth_; }
-  hook_call(const hook_call&) = delete;
-  hook_call& operator=(const hook_call&) = delete;
+  hook_call(hook_call&&) = delete;
 
   // is_here() tells whether this thread is in one.
   static bool is_here() noexcept { return depth_ != 0; }

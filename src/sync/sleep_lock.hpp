@@ -66,8 +66,7 @@ class sleep_guard {
  public:
   explicit sleep_guard(sleep_lock<>& lock) noexcept : lock_(lock) { lock_.lock(kernel_); }
   ~sleep_guard() { lock_.unlock(kernel_); }
-  sleep_guard(const sleep_guard&) = delete;
-  sleep_guard& operator=(const sleep_guard&) = delete;
+  sleep_guard(sleep_guard&&) = delete;
 
  private:
   sleep_lock<>& lock_;

@@ -38,8 +38,7 @@ class spin_guard {
  public:
   explicit spin_guard(spin_lock<Env>& lock) noexcept : lock_(lock) { lock_.lock(); }
   ~spin_guard() { lock_.unlock(); }
-  spin_guard(const spin_guard&) = delete;
-  spin_guard& operator=(const spin_guard&) = delete;
+  spin_guard(spin_guard&&) = delete;
 
  private:
   spin_lock<Env>& lock_;

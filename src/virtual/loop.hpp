@@ -96,8 +96,7 @@ class loop {
  public:
   explicit loop(loop_options options = {});
   ~loop();
-  loop(const loop&) = delete;
-  loop& operator=(const loop&) = delete;
+  loop(loop&&) = delete;
 
   // Makes an actor that starts now, or when run() is called. It lives until run() returns. Throws
   // std::bad_alloc when there is no memory for its stack.

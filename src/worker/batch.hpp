@@ -20,8 +20,7 @@ class batch {
     while (*link != this) link = &(*link)->below_;
     *link = below_;
   }
-  batch(const batch&) = delete;
-  batch& operator=(const batch&) = delete;
+  batch(batch&&) = delete;
 
   void add(std::uint32_t task) noexcept {
     LEV_DCHECK(count_ < batch_max);

@@ -34,8 +34,7 @@ class telling {
     if (self_.failing != no_slot) fail_rest(engine_, self_);
     if (self_.queues_late) tell_late(engine_, self_);
   }
-  telling(const telling&) = delete;
-  telling& operator=(const telling&) = delete;
+  telling(telling&&) = delete;
 
  private:
   engine& engine_;

@@ -17,8 +17,7 @@ class crew {
  public:
   explicit crew(engine& owner) noexcept : e(owner) {}
   virtual ~crew() = default;
-  crew(const crew&) = delete;
-  crew& operator=(const crew&) = delete;
+  crew(crew&&) = delete;
 
   // plan() decides the engine's numbers that depend on the crew, before the engine's memory is
   // reserved. open() comes afterwards, before the machine starts. False: machine::why_not().

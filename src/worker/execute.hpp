@@ -115,8 +115,7 @@ class mode_of_waiter {
     if (is_own_) [[unlikely]]
       set_float_mode(own_);
   }
-  mode_of_waiter(const mode_of_waiter&) = delete;
-  mode_of_waiter& operator=(const mode_of_waiter&) = delete;
+  mode_of_waiter(mode_of_waiter&&) = delete;
 
  private:
   bool is_own_;

@@ -18,8 +18,7 @@ class idling {
     self_.doing.store(now, memory_order_relaxed);
   }
   ~idling() { self_.doing.store(before_, memory_order_relaxed); }
-  idling(const idling&) = delete;
-  idling& operator=(const idling&) = delete;
+  idling(idling&&) = delete;
 
  private:
   participant& self_;

@@ -25,8 +25,7 @@ class acting {
     if (outer_ != nullptr) self_.serves_in = outer_in_;
     set_current_actor(outer_);
   }
-  acting(const acting&) = delete;
-  acting& operator=(const acting&) = delete;
+  acting(acting&&) = delete;
 
  private:
   participant& self_;
@@ -52,8 +51,7 @@ class serving {
     // A bulk that waits in a closing runtime no longer counts on the slots that are kept here.
     if (self_.engine->closing.load(memory_order_relaxed) != 0) tell_of_leaving(*self_.engine);
   }
-  serving(const serving&) = delete;
-  serving& operator=(const serving&) = delete;
+  serving(serving&&) = delete;
 
  private:
   participant& self_;

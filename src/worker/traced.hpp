@@ -30,8 +30,7 @@ class traced {
     if (is_busy() && --self_.executing == 0)
       self_.counters.busy_ns.add(end_ns - self_.busy_since_ns);
   }
-  traced(const traced&) = delete;
-  traced& operator=(const traced&) = delete;
+  traced(traced&&) = delete;
 
  private:
   bool is_busy() const noexcept { return what_ == step::execute && self_.nest == 0; }

@@ -176,8 +176,7 @@ class taken_away {
   ~taken_away() {
     if (is_any_) wake_worker(engine_, self_);
   }
-  taken_away(const taken_away&) = delete;
-  taken_away& operator=(const taken_away&) = delete;
+  taken_away(taken_away&&) = delete;
   void give(std::uint32_t task) noexcept { give(task, *self_.ready.home); }
   void give(std::uint32_t task, index_ring<>& ring) noexcept {
     push_ready(engine_, ring, task);

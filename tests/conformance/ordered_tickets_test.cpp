@@ -205,8 +205,7 @@ TEST_P(ordered_hosts_test, a_call_beside_a_call_is_refused) {
 // An exception that uses the runtime when it goes, and another scope.
 struct reporter {
   reporter(runtime* r, std::atomic<int>* n) noexcept : home(r), told(n) {}
-  reporter(const reporter&) = delete;
-  reporter& operator=(const reporter&) = delete;
+  reporter(reporter&&) = delete;
   ~reporter() {
     std::uint64_t unused = 0;
     ordered others(*home);
@@ -242,8 +241,7 @@ const auto count_run =
 // An exception that submits to its own scope when it goes.
 struct late_submitter {
   late_submitter(ordered* of, std::atomic<int>* runs) noexcept : scope(of), n(runs) {}
-  late_submitter(const late_submitter&) = delete;
-  late_submitter& operator=(const late_submitter&) = delete;
+  late_submitter(late_submitter&&) = delete;
   ~late_submitter() {
     if (*n >= 0) scope->submit(count_run, ref{n});
   }

@@ -31,8 +31,7 @@ class changed_file {
     std::ofstream(path_) << text;
   }
   ~changed_file() { std::remove(path_.c_str()); }
-  changed_file(const changed_file&) = delete;
-  changed_file& operator=(const changed_file&) = delete;
+  changed_file(changed_file&&) = delete;
   const char* path() const { return path_.c_str(); }
 
  private:

@@ -102,8 +102,7 @@ struct scope_state {
 struct world {
   explicit world(const program& p);
   ~world();
-  world(const world&) = delete;
-  world& operator=(const world&) = delete;
+  world(world&&) = delete;
 
   // The task that is shown at a place, or nobody.
   std::uint32_t shown_at(std::uint32_t place) const noexcept { return shown[place].load() - 1; }

@@ -178,8 +178,7 @@ class catcher {
     dup2(ends_[1], file);
   }
   ~catcher() { finish(); }
-  catcher(const catcher&) = delete;
-  catcher& operator=(const catcher&) = delete;
+  catcher(catcher&&) = delete;
   std::string finish() {
     if (before_ < 0) return "";
     dup2(before_, file_);

@@ -73,8 +73,7 @@ class open_folder {
     chmod(name, 0755);
   }
   ~open_folder() { std::filesystem::remove_all(path_); }
-  open_folder(const open_folder&) = delete;
-  open_folder& operator=(const open_folder&) = delete;
+  open_folder(open_folder&&) = delete;
 
   const std::string& path() const { return path_; }
   std::string copy(const std::string& file, mode_t mode = 0755) const {

@@ -61,8 +61,7 @@ class continuer {
     is_over_.store(true);
     thread_.join();
   }
-  continuer(const continuer&) = delete;
-  continuer& operator=(const continuer&) = delete;
+  continuer(continuer&&) = delete;
 
  private:
   static bool is_stopped(int pid) {

@@ -68,8 +68,7 @@ class injected_run {
     _exit(run_injected_host(*report_, what));
   }
   ~injected_run() { munmap(report_, sizeof *report_); }
-  injected_run(const injected_run&) = delete;
-  injected_run& operator=(const injected_run&) = delete;
+  injected_run(injected_run&&) = delete;
 
   // The first thing that is wrong, in words; empty when all is well.
   std::string why(bool host_is_killed) {

@@ -46,8 +46,7 @@ class lowered {
     setrlimit(what, &now);
   }
   ~lowered() { setrlimit(what_, &before_); }
-  lowered(const lowered&) = delete;
-  lowered& operator=(const lowered&) = delete;
+  lowered(lowered&&) = delete;
 
  private:
   __rlimit_resource_t what_;

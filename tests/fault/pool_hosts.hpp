@@ -58,8 +58,7 @@ class member {
     if (pid_ > 0) waitpid(pid_, nullptr, 0);
     close(from_);
   }
-  member(const member&) = delete;
-  member& operator=(const member&) = delete;
+  member(member&&) = delete;
 
   pid_t pid() const { return pid_; }
   void say(const std::string& line) {

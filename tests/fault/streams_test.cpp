@@ -71,8 +71,7 @@ class other_output {
     dup2(kept_, STDOUT_FILENO);
     close(kept_);
   }
-  other_output(const other_output&) = delete;
-  other_output& operator=(const other_output&) = delete;
+  other_output(other_output&&) = delete;
 
  private:
   int kept_ = -1;

@@ -271,8 +271,7 @@ class boxed {
  public:
   boxed() : place_(new (aligned()) T) {}
   ~boxed() { place_->~T(); }
-  boxed(const boxed&) = delete;
-  boxed& operator=(const boxed&) = delete;
+  boxed(boxed&&) = delete;
   T* operator->() { return place_; }
   T& operator*() { return *place_; }
 

@@ -33,8 +33,7 @@ class comma_locale {
     unsetenv("LOCPATH");
     std::filesystem::remove_all(folder_);
   }
-  comma_locale(const comma_locale&) = delete;
-  comma_locale& operator=(const comma_locale&) = delete;
+  comma_locale(comma_locale&&) = delete;
   bool is_there() const { return is_there_; }
 
  private:

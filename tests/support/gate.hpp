@@ -57,8 +57,7 @@ class gate {
     const status code = wait_all(tasks_.data(), tasks_.size()).code;
     EXPECT_TRUE(code == status::ok || code == status::cancelled) << status_name(code);
   }
-  gate(const gate&) = delete;
-  gate& operator=(const gate&) = delete;
+  gate(gate&&) = delete;
 
   void open() { state_->is_open.store(true); }
 

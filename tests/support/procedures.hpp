@@ -42,8 +42,7 @@ class counter {
       : block_(shared_allocate(sizeof(std::atomic<int>))),
         to_(new (block_) std::atomic<int>(value)) {}
   ~counter() { shared_free(block_); }
-  counter(const counter&) = delete;
-  counter& operator=(const counter&) = delete;
+  counter(counter&&) = delete;
   int operator=(int value) { return *to_ = value; }
   operator int() const { return *to_; }
   int load() const { return to_->load(); }

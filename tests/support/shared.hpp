@@ -20,8 +20,7 @@ class shared {
   explicit shared(Args&&... args)
       : place_(sizeof(T)), to_(new (place_.data()) T(std::forward<Args>(args)...)) {}
   ~shared() { to_->~T(); }
-  shared(const shared&) = delete;
-  shared& operator=(const shared&) = delete;
+  shared(shared&&) = delete;
 
   T* get() const { return to_; }
   T* operator->() const { return to_; }

@@ -52,8 +52,7 @@ class sometimes {
     }
     testing::Test::RecordProperty(what_, std::to_string(count_.load()));
   }
-  sometimes(const sometimes&) = delete;
-  sometimes& operator=(const sometimes&) = delete;
+  sometimes(sometimes&&) = delete;
 
   void note(std::uint64_t times = 1) { count_ += times; }
   void note_if(bool happened) { count_ += happened; }

@@ -25,8 +25,7 @@ class other_computer {
     put("/proc/meminfo", "MemTotal: 9000 kB\nMemAvailable:    4096000 kB\nSwapFree: 1024000 kB\n");
   }
   ~other_computer() { std::filesystem::remove_all(root_); }
-  other_computer(const other_computer&) = delete;
-  other_computer& operator=(const other_computer&) = delete;
+  other_computer(other_computer&&) = delete;
 
   void put(const std::string& path, const std::string& text) const {
     std::filesystem::create_directories(std::filesystem::path(root_ + path).parent_path());

@@ -79,8 +79,7 @@ class likelihood_evaluation {
   likelihood_evaluation(const substitution_model& model, const phylogeny& tree,
                         const alignment& dna);
   ~likelihood_evaluation();
-  likelihood_evaluation(const likelihood_evaluation&) = delete;
-  likelihood_evaluation& operator=(const likelihood_evaluation&) = delete;
+  likelihood_evaluation(likelihood_evaluation&&) = delete;
 
   // with_tasks() computes the natural logarithm of each site's likelihood, and returns their sum.
   // `tree` has the species and children that the constructor was given, and any lengths. Of the

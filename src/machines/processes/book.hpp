@@ -101,8 +101,7 @@ class book_reader {
  public:
   explicit book_reader(const book* b) noexcept : book_(b) {}
   ~book_reader();  // closes the libraries that it keeps open
-  book_reader(const book_reader&) = delete;
-  book_reader& operator=(const book_reader&) = delete;
+  book_reader(book_reader&&) = delete;
   // find() returns null, or why the procedure cannot be found. Most were found before.
   const char* find(procedure_id id, resolved* found) {
     const resolved* const known = find_known(id);

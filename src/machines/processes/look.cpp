@@ -48,8 +48,7 @@ class file {
   ~file() {
     if (number_ >= 0) close(number_);
   }
-  file(const file&) = delete;
-  file& operator=(const file&) = delete;
+  file(file&&) = delete;
   int number() const noexcept { return number_; }
 
   bool read_at(std::uint64_t offset, void* to, std::size_t bytes) const noexcept {

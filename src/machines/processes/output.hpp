@@ -67,8 +67,7 @@ class output {
   ~output() {
     for (int& f : files_) close_file(&f);
   }
-  output(const output&) = delete;
-  output& operator=(const output&) = delete;
+  output(output&&) = delete;
 
   // write_out() comes before the end of a task that has printed here.
   void write_out() const noexcept {

@@ -30,8 +30,7 @@ class pool {
       "worker processes would not trust it; have one user, or use the machine threads";
   explicit pool(const config& c) noexcept;
   ~pool();
-  pool(const pool&) = delete;
-  pool& operator=(const pool&) = delete;
+  pool(pool&&) = delete;
 
   // open() reserves lanes and starts the zygote and the workers; false leaves why().
   bool open(std::uint32_t workers);

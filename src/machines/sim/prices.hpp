@@ -24,8 +24,7 @@ constexpr cycle_count time_max = cycle_count{1} << 62;
 class prices {
  public:
   prices(const config& c, const cell::machine_file& file);
-  prices(const prices&) = delete;
-  prices& operator=(const prices&) = delete;
+  prices(prices&&) = delete;
 
   std::uint64_t ns_of(cycle_count at) const noexcept;
   // The first cycle that is not before `ns`.
