@@ -343,18 +343,16 @@ class runtime {
                   "the procedure takes another number of arguments");
     if constexpr (sizeof...(Parameters) == 0) {
       const detail::draft d{{p.id}, nullptr};
-      return submit_draft(o, detached, d, detail::plain_kinds<>);
+      return o == nullptr ? detail::submit_call(state_, d, detached, detail::plain_kinds<>)
+                          : detail::submit(state_, d, o, detached);
     } else {
       const argument packed[] = {
           detail::parameter<Parameters>::pack(static_cast<Arguments&&>(arguments))...};
       const detail::draft d{{p.id, sizeof...(Parameters)}, packed};
-      return submit_draft(o, detached, d, detail::plain_kinds_of_call<Parameters...>(packed));
+      return o == nullptr ? detail::submit_call(state_, d, detached,
+                                                detail::plain_kinds_of_call<Parameters...>(packed))
+                          : detail::submit(state_, d, o, detached);
     }
-  }
-  std::uint64_t submit_draft(const options* o, bool detached, const detail::draft& d,
-                             std::uint64_t plain_kinds) {
-    return o == nullptr ? detail::submit_call(state_, d, detached, plain_kinds)
-                        : detail::submit(state_, d, o, detached);
   }
 
   detail::runtime_state* state_;
