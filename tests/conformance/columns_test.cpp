@@ -12,6 +12,7 @@
 
 #include "support/machine_test.hpp"
 #include "support/procedures.hpp"
+#include "support/refused.hpp"
 
 namespace lev::test {
 namespace {
@@ -227,13 +228,10 @@ const auto copy_byte =
 TEST_P(columns_test, more_rows_than_there_is_memory_for_are_refused) {
   char x[2] = {};
   for (const std::size_t count : {~std::size_t{0}, ~std::size_t{0} / 2 + 1}) {
-    try {
-      open().submit_bulk(count, copy_byte, each(x, 1, 0), each(x + 1, 1, 2));
-      ADD_FAILURE() << "was not refused";
-    } catch (const error& e) {
-      EXPECT_EQ(e.code(), status::bad_range) << e.what();
-      EXPECT_EQ(e.argument(), 1);
-    }
+    EXPECT_EQ(expect_refused(
+                  status::bad_range, "",
+                  [&] { open().submit_bulk(count, copy_byte, each(x, 1, 0), each(x + 1, 1, 2)); }),
+              1);
   }
 }
 

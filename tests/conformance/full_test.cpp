@@ -12,6 +12,7 @@
 #include "support/gate.hpp"
 #include "support/machine_test.hpp"
 #include "support/procedures.hpp"
+#include "support/refused.hpp"
 
 namespace lev::test {
 namespace {
@@ -330,12 +331,7 @@ TEST_P(full_test, a_bulk_that_finds_no_tickets_is_told) {
       runtime& r = open(small(2, full, wait_policy::help));
       ticket held = r.submit(nothing);
       const auto make = [](std::size_t, descriptor& d) { d = pack(nothing); };
-      try {
-        r.submit_bulk(tasks, make);
-        ADD_FAILURE() << "two tickets are enough for three";
-      } catch (const error& e) {
-        EXPECT_EQ(e.code(), status::would_block) << e.what();
-      }
+      expect_refused(status::would_block, "", [&] { r.submit_bulk(tasks, make); });
       expect_ok(held);
       expect_ok(r.submit_bulk(1, make));
       expect_all_done();
