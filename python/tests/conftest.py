@@ -140,7 +140,7 @@ def run_program(folder: Path, text: str, *flags: str) -> str:
     program = folder / "program.py"
     program.write_text(text)
     command = [sys.executable, *flags, str(program)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -152,7 +152,7 @@ def end_by_interrupt(text: str, *arguments: str) -> str:
         assert p.stdout is not None and p.stdout.readline() == "begun\n"
         p.send_signal(signal.SIGINT)
         try:
-            said = p.communicate(timeout=60)[1]
+            said = p.communicate(timeout=LIMIT)[1]
         finally:
             p.kill()
     assert p.returncode == -signal.SIGINT
