@@ -3,7 +3,6 @@
 
 #include "runtime/meaning.hpp"
 
-#include <cstdio>
 #include <exception>
 
 namespace lev {
