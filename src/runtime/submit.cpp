@@ -235,7 +235,8 @@ constexpr std::uint32_t at_once_max = 32;
 [[gnu::always_inline]] inline std::uint64_t find_elsewhere(runtime_state& c, participant* self,
                                                            const draft& d, bool detached) noexcept {
   const procedure_entry* const p = find_procedure(d.procedure);
-  return self == nullptr || p == nullptr ? 0 : try_elsewhere(c, *self, d, detached, *p, 0);
+  if (self == nullptr || p == nullptr) return 0;
+  return try_elsewhere(c, *self, d, detached, *p, plain_kinds_unknown);
 }
 
 // Instead of a ticket, for a task that has no slot yet.

@@ -4,6 +4,7 @@
 
 #include <leveret/task.hpp>
 
+#include "base/assert.hpp"
 #include "task/arguments.hpp"
 #include "task/procedure_table.hpp"
 
@@ -99,6 +100,7 @@ inline bool passes_plainly(const detail::draft& d, const procedure_entry& p) noe
 // Whether nothing is to be looked at in a call with these plain_kinds: its caller has. A thread
 // that has guessed the procedure's number sees its entry, too.
 inline bool is_of_plain_kinds(const procedure_entry& p, std::uint64_t plain_kinds) noexcept {
+  LEV_DCHECK(plain_kinds != plain_kinds_never);  // of which there are entries
   // Pairs with plan_plain().
   return plain_kinds == p.plain_kinds.load(memory_order_acquire);
 }
