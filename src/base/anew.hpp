@@ -1,8 +1,7 @@
 // anew: the same object, whose members' addresses the compiler computes anew. It is for a member
 // that is used on both sides of a call, or in each turn of a loop: GCC 12 keeps the address of an
 // atomic in memory meanwhile, and reads it back, where the instruction itself could add the offset.
-#ifndef LEVERET_BASE_ANEW_HPP
-#define LEVERET_BASE_ANEW_HPP
+#pragma once
 
 namespace lev {
 
@@ -14,5 +13,3 @@ template <class T>
 }
 
 }  // namespace lev
-
-#endif

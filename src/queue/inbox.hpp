@@ -20,7 +20,8 @@ class inbox {
 
   // The owner calls try_push(). `heard` says that a participant sleeps, or that sleepers have no
   // heavy fence: the push is then a locked instruction, so that it is visible before the owner
-  // looks at the doorbell (a sleeper that `heard` misses looks again after its heavy fence).
+  // looks at the doorbell. A sleeper that `heard` misses looks again after its heavy fence, or is
+  // seen by the owner's look behind the push, which then calls confirm().
   bool try_push(std::uint32_t value, bool heard) noexcept { return try_push_all(&value, 1, heard); }
 
   // try_push_all() pushes `count` values or none, the first one last, so that they are popped in

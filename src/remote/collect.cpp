@@ -306,7 +306,8 @@ namespace {
   for (std::uint32_t w = 0; w < e.workers; ++w) is_all &= take_plain_ends(r, self, w, awaited);
   is_tending = false;
   if (self.counters.completed.read() != before) tell_barrier(e);
-  return is_all && (e.workers == 1 || !is_uneven(r));
+  // A host that has queued a task meanwhile found the lines full, and has left it to this one.
+  return is_all && e.sched.ready().first().looks_empty() && (e.workers == 1 || !is_uneven(r));
 }
 
 }  // namespace

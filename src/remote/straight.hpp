@@ -7,8 +7,7 @@
 //                                                       just now: only its submitter knows it
 //   its arguments lie in its slot; it is not staged,    submit_elsewhere() (runtime/elsewhere.cpp)
 //   timed or diced; a host thread submits it
-#ifndef LEVERET_REMOTE_STRAIGHT_HPP
-#define LEVERET_REMOTE_STRAIGHT_HPP
+#pragma once
 
 #include "remote/line_turn.hpp"
 #include "worker/take.hpp"
@@ -66,5 +65,3 @@ inline bool may_send_straight(remote_crew& r, const participant& self) noexcept 
 }
 
 }  // namespace lev
-
-#endif

@@ -172,6 +172,7 @@ std::uint32_t await_slot(runtime_state& c, participant& self, edge_list& edges,
 bool count_out(runtime_state& c, participant& self, std::uint32_t task, refusal* why) noexcept {
   give_slot(c, self, task);
   self.counters.completed.add(1);
+  self.counters.refused.add(1);
   leave(c, self);  // close() may wait for that count
   return refuse_closed(why);
 }

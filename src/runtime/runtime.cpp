@@ -85,9 +85,12 @@ void runtime::pass_time(std::uint64_t cycles) noexcept {
 
 counters runtime::count() const noexcept {
   counters sum{};
+  std::uint64_t refused = 0;
   for (const participant& p : state_->in_use()) {
     const own_counters& own = p.counters;
-    sum.completed += own.completed.read();
+    const std::uint64_t own_refused = own.refused.read();  // before what it is taken off
+    refused += own_refused;
+    sum.completed += own.completed.read() - own_refused;
     sum.failed += own.failed.read();
     sum.direct += own.direct.read();
     sum.stolen += own.stolen.read();
@@ -105,6 +108,7 @@ counters runtime::count() const noexcept {
   }
   // Afterwards, so that no task is complete and not submitted: workers submit what they cut.
   for (const participant& p : state_->in_use()) sum.submitted += p.counters.submitted.read();
+  sum.submitted -= refused;
   return sum;
 }
 

@@ -50,7 +50,7 @@ participant* here(runtime_state& c) noexcept;
 
 // noted_here() is here() where the thread's notes tell, else null: ask here(). It is for a function
 // that begins with it and asks no more, and is not inlined: so no place of the notes is kept across
-// a switch of stacks. here_first() asks, for such a function.
+// a switch of stacks.
 [[gnu::always_inline]] inline participant* noted_here(runtime_state& c) noexcept {
 #ifdef LEVERET_MODEL_CHECKER
   return here(c);  // its threads are one thread
@@ -60,10 +60,6 @@ participant* here(runtime_state& c) noexcept;
   if (actor != nullptr) return actor->engine == &c ? actor : nullptr;
   return notes.runtime_id == c.id ? static_cast<participant*>(notes.self) : nullptr;
 #endif
-}
-[[gnu::always_inline]] inline participant* here_first(runtime_state& c) noexcept {
-  participant* const self = noted_here(c);
-  return self != nullptr ? self : here(c);
 }
 
 // begin_service() says that the calling thread is this service for as long as it lives.

@@ -60,7 +60,8 @@ bool crew::await(participant& self, awaited& what, std::uint64_t deadline_ns, wa
 }
 
 std::uint64_t crew::done_by(const participant& p) const noexcept {
-  return p.counters.completed.read();
+  const std::uint64_t refused = p.counters.refused.read();  // before what it is taken off
+  return p.counters.completed.read() - refused;
 }
 
 }  // namespace lev

@@ -191,6 +191,8 @@ struct own_counters {
   // Of a worker in another process: tasks it ran, its deaths, and the tasks that were run again
   // after those.
   owned_counter executed, deaths, reruns;
+  // Submits that were refused when they were counted as submitted: count_out().
+  owned_counter refused;
   // By chaos_step.
   owned_counter chaos[static_cast<std::size_t>(chaos_step::count)];
 };

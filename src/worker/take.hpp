@@ -2,7 +2,8 @@
 //
 //   1. the mailbox: a submitter sent it here
 //   2. the own inbox, youngest first
-//   3. the ready queue, a batch at a time, into the inbox    (Jack Rabbit, checkout, Figure 4.4)
+//   3. the ready queue, a batch at a time, into the inbox    (Jack Rabbit, checkout, Figure 4.4);
+//      one by one by a host that is alone there (take_alone.hpp)
 //   4. a pass of the scheduler, if tasks wait on the staged path
 //   5. the backlog: tasks that found no slot get one, and go to the queues
 //   6. another one's inbox, oldest first; a task that another has staged ahead    (Sol MT)
@@ -15,9 +16,6 @@
 #include <cstring>
 
 namespace lev {
-
-// tasks moved from the ready queue at once: one line of cells, twice
-constexpr std::uint32_t checkout_max = 16;
 
 // Arguments that do not lie one behind the other, or will be changed.
 [[gnu::noinline]] inline void copy_arguments(engine& e, job& j) noexcept {

@@ -58,6 +58,19 @@ TEST_P(close_test, a_second_one_does_nothing) {
   EXPECT_EQ(r.close(0, true), status::ok);
 }
 
+TEST_P(close_test, refused_submits_are_not_counted) {
+  runtime& r = open();
+  for (int i = 0; i < 5; ++i) r.submit(nothing).wait();
+  EXPECT_EQ(r.close(wait_limit_ns()), status::ok);
+  const counters before = r.count();
+  EXPECT_EQ(before.submitted, 5u);
+  for (int i = 0; i < 20; ++i) EXPECT_THROW(r.submit(nothing), error);
+  for (int i = 0; i < 20; ++i) EXPECT_THROW(r.post(nothing), error);
+  EXPECT_EQ(r.count().submitted, before.submitted);
+  EXPECT_EQ(r.count().completed, before.completed);
+  EXPECT_EQ(r.count().helped, before.helped);
+}
+
 TEST_P(close_test, afterwards_submits_are_refused_and_tickets_still_tell) {
   runtime& r = open();
   ticket good = r.submit(nothing);

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/gate.hpp"
 #include "support/machine_test.hpp"
 #include "support/procedures.hpp"
 
@@ -270,6 +271,39 @@ TEST_P(dice_test, a_task_that_comes_later_does_not_wait_for_the_end) {
     EXPECT_EQ(done, items);
   }
   EXPECT_TRUE(is_early);
+}
+
+struct order_of_loops {
+  std::atomic<int> begun{0};
+  int begun_before_note = -1;
+};
+const auto loop_in_order = define("dice.loop_in_order", [](range r, ref<order_of_loops> all) {
+  if (r.begin == 0) ++all.to->begun;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(20 * r.size());
+  while (std::chrono::steady_clock::now() < until) {
+  }
+});
+const auto note_order = define("dice.note_order", [](ref<order_of_loops> all) {
+  all.to->begun_before_note = all.to->begun;
+});
+
+// Each look at the ready queue between pieces takes a batch, in which a task that is not cut is
+// before the loops that were queued ahead of it.
+TEST_P(dice_test, a_host_that_helps_comes_to_a_task_behind_many_loops) {
+  if (is_sim()) GTEST_SKIP() << "the gate of virtual time opens by itself";
+  LEV_SKIP_IF_REMOTE();
+  constexpr int loops = 24;
+  config c = settings();
+  c.wait = wait_policy::help;
+  runtime& r = open(c);
+  gate g(r, r.workers());
+  order_of_loops all;
+  std::vector<ticket> t;
+  for (int i = 0; i < loops; ++i)
+    t.push_back(r.submit(loop_in_order, range{0, 200}, ref{&all}));
+  t.push_back(r.submit(note_order, ref{&all}));
+  EXPECT_EQ(wait_all(t).code, status::ok);
+  EXPECT_LE(all.begun_before_note, loops / 2);
 }
 
 const auto start_and_hold =
