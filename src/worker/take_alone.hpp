@@ -45,7 +45,7 @@ inline void note_taken(engine& e, participant& self, index_ring<>& ready,
 }
 
 // Begins to take tasks alone, with the first of those that wait. no_slot: another participant takes
-// them, too, they have memory, or others wait in the inbox: these would be before all but the first.
+// them, too, they have memory, or others wait in the inbox and would be before all but the first.
 [[gnu::always_inline]] inline std::uint32_t begin_alone(engine& e, participant& self,
                                                         index_ring<>& ready,
                                                         std::uint32_t waiting) noexcept {

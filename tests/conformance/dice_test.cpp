@@ -283,9 +283,8 @@ const auto loop_in_order = define("dice.loop_in_order", [](range r, ref<order_of
   while (std::chrono::steady_clock::now() < until) {
   }
 });
-const auto note_order = define("dice.note_order", [](ref<order_of_loops> all) {
-  all.to->begun_before_note = all.to->begun;
-});
+const auto note_order = define(
+    "dice.note_order", [](ref<order_of_loops> all) { all.to->begun_before_note = all.to->begun; });
 
 // Each look at the ready queue between pieces takes a batch, in which a task that is not cut is
 // before the loops that were queued ahead of it.
@@ -299,8 +298,7 @@ TEST_P(dice_test, a_host_that_helps_comes_to_a_task_behind_many_loops) {
   gate g(r, r.workers());
   order_of_loops all;
   std::vector<ticket> t;
-  for (int i = 0; i < loops; ++i)
-    t.push_back(r.submit(loop_in_order, range{0, 200}, ref{&all}));
+  for (int i = 0; i < loops; ++i) t.push_back(r.submit(loop_in_order, range{0, 200}, ref{&all}));
   t.push_back(r.submit(note_order, ref{&all}));
   EXPECT_EQ(wait_all(t).code, status::ok);
   EXPECT_LE(all.begun_before_note, loops / 2);
