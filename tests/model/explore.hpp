@@ -189,6 +189,12 @@ class explorer {
     return *this;
   }
 
+  // An order that is weakened by another explorer, and not here.
+  explorer& elsewhere(const char* what) {
+    elsewhere_.push_back({what, nullptr, false});
+    return *this;
+  }
+
   // Plants a wrong step and looks for it, in one scenario only if that is named.
   explorer& plant(fault_name f, const char* scenario = nullptr) {
     planted_id = f.id;
@@ -207,6 +213,9 @@ class explorer {
     if (failures_ == 0) weaken_all();
     for (const spare_order& s : spares_) {
       if (!s.is_used && failures_ == 0) fail(std::string("spare, but found or not met: ") + s.what);
+    }
+    for (const spare_order& s : elsewhere_) {
+      if (!s.is_used && failures_ == 0) fail(std::string("elsewhere, but not met: ") + s.what);
     }
     std::printf("%s: %llu schedules; %u orders weakened, %u found, %u spare; %u wrong steps; %s\n",
                 protocol_, static_cast<unsigned long long>(schedules_), weakenings_, found_,
@@ -338,6 +347,9 @@ class explorer {
     const std::string file = s.at.file_name();
     const std::string text = text_of(s) + " -> " + order_name(to);
     const std::string place = file.substr(file.rfind('/') + 1) + ":" + std::to_string(s.at.line());
+    for (spare_order& o : elsewhere_) {
+      if (text == o.what) return void(o.is_used = true);
+    }
     spare_order* spare = nullptr;
     for (spare_order& o : spares_) {
       if (text == o.what) spare = &o;
@@ -367,6 +379,7 @@ class explorer {
   budget budget_;
   std::vector<std::string> headers_;
   std::vector<spare_order> spares_;
+  std::vector<spare_order> elsewhere_;
   std::vector<finder> finders_;
   std::uint64_t schedules_ = 0;
   unsigned weakenings_ = 0;
