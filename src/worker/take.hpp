@@ -200,7 +200,7 @@ inline std::uint32_t count_ready(engine& e, participant& self, const index_ring<
   if (n == 0) return no_slot;
   LEV_DCHECK(n <= share && share <= checkout_max);
   for (std::uint32_t i = 1; i < n; ++i) e.task_slots.prefetch(batch[i]);
-  note_taken(e, self, ready, batch[0]);
+  if (!self.is_worker) note_taken(e, self, ready, batch[0]);
   if (n == 1) return batch[0];
   if (e.pieces_ready.load(memory_order_relaxed) != 0) put_uncut_first(e, batch, n);
   // There is room, which only this participant uses up.

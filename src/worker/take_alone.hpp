@@ -2,7 +2,7 @@
 // nobody else takes any.
 //
 // A batch goes through the inbox, so that takers seldom meet at the ring; a task on that way takes
-// some 60 instructions more (bench instructions). A host has queued most of these tasks itself, and
+// some 45 instructions more (bench instructions). A host has queued most of these tasks itself, and
 // the ring's lines are with it. A worker takes batches: one by one it takes the submitter's lines
 // away more often, and a stream of empty tasks took 27 to 38 ns each in place of 21 (bench
 // throughput, two near cores). A host is alone while the ring's head is where it left it.
@@ -34,8 +34,8 @@ constexpr std::uint32_t checkout_max = 16;
   return task;
 }
 
-// Notes the last task that was taken from a ring. Tasks whose memory is asked for before they run
-// wait for that in the inbox.
+// Notes the last task that a host has taken from a ring. Tasks whose memory is asked for before they
+// run wait for that in the inbox.
 inline void note_taken(engine& e, participant& self, index_ring<>& ready,
                        std::uint32_t task) noexcept {
   const bool is_asked_for =
