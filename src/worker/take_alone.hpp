@@ -34,8 +34,8 @@ constexpr std::uint32_t checkout_max = 16;
   return task;
 }
 
-// Notes the last task that a host has taken from a ring. Tasks whose memory is asked for before they
-// run wait for that in the inbox.
+// Notes the last task that a host has taken from a ring. Tasks whose memory is asked for before
+// they run wait for that in the inbox.
 inline void note_taken(engine& e, participant& self, index_ring<>& ready,
                        std::uint32_t task) noexcept {
   const bool is_asked_for =
