@@ -44,11 +44,12 @@ void close(runtime_state* runtime) noexcept;
 status close_within(runtime_state* runtime, std::int64_t timeout_ns, bool cancel_waiting) noexcept;
 status close_by_force(runtime_state* runtime, std::int64_t timeout_ns) noexcept;
 
-// submit_call() is submit() for a typed call without options; `plain_kinds` is what
-// plain_kinds_of_call() says of its arguments (procedure.hpp). Both throw lev::error.
+// submit_call() is submit() for a typed call without options, post_call() for one without a ticket
+// as well; `plain_kinds` is what plain_kinds_of_call() says of its arguments (procedure.hpp). All
+// throw lev::error.
 std::uint64_t submit(runtime_state* runtime, const draft& d, const options* o, bool detached);
-std::uint64_t submit_call(runtime_state* runtime, const draft& d, bool detached,
-                          std::uint64_t plain_kinds);
+std::uint64_t submit_call(runtime_state* runtime, const draft& d, std::uint64_t plain_kinds);
+std::uint64_t post_call(runtime_state* runtime, const draft& d, std::uint64_t plain_kinds);
 std::uint64_t try_submit(runtime_state* runtime, const draft& d, const options* o, bool detached,
                          refusal* why) noexcept;
 std::uint64_t submit_at_once(runtime_state* runtime, const draft& d) noexcept;
@@ -342,17 +343,20 @@ class runtime {
     static_assert(sizeof...(Parameters) == sizeof...(Arguments),
                   "the procedure takes another number of arguments");
     if constexpr (sizeof...(Parameters) == 0) {
-      const detail::draft d{{p.id}, nullptr};
-      return o == nullptr ? detail::submit_call(state_, d, detached, detail::plain_kinds<>)
-                          : detail::submit(state_, d, o, detached);
+      return submit_packed(o, detached, {{p.id}, nullptr}, detail::plain_kinds<>);
     } else {
       const argument packed[] = {
           detail::parameter<Parameters>::pack(static_cast<Arguments&&>(arguments))...};
-      const detail::draft d{{p.id, sizeof...(Parameters)}, packed};
-      return o == nullptr ? detail::submit_call(state_, d, detached,
-                                                detail::plain_kinds_of_call<Parameters...>(packed))
-                          : detail::submit(state_, d, o, detached);
+      return submit_packed(o, detached, {{p.id, sizeof...(Parameters)}, packed},
+                           detail::plain_kinds_of_call<Parameters...>(packed));
     }
+  }
+  [[gnu::always_inline]] std::uint64_t submit_packed(const options* o, bool detached,
+                                                     const detail::draft& d,
+                                                     std::uint64_t plain_kinds) {
+    if (o != nullptr) return detail::submit(state_, d, o, detached);
+    return detached ? detail::post_call(state_, d, plain_kinds)
+                    : detail::submit_call(state_, d, plain_kinds);
   }
 
   detail::runtime_state* state_;

@@ -85,7 +85,8 @@ class index_pool {
   [[gnu::always_inline]] bool give(index_cache& cache, std::uint32_t index) noexcept {
     LEV_DCHECK_LOOK(!cache.has(index));
     const std::uint32_t n = cache.count();
-    if (n >= cache.limit) return give_back(cache, index), true;
+    if (n >= cache.limit) [[unlikely]]
+      return give_back(cache, index), true;
     cache.numbers[n] = index;
     cache.set_count(n + 1);
     return false;

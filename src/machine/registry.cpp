@@ -2,6 +2,7 @@
 #include "machine/machine.hpp"
 
 #include <cstring>
+#include <utility>
 
 namespace lev {
 
@@ -56,6 +57,10 @@ __attribute__((noinline)) void* current_actor() noexcept {
 }
 __attribute__((noinline)) void set_current_actor(void* actor) noexcept {
   this_thread_notes.actor = actor;
+  this_thread_notes.runtime_id = 0;
+}
+__attribute__((noinline)) thread_notes swap_notes(const thread_notes& now) noexcept {
+  return std::exchange(this_thread_notes, now);
 }
 __attribute__((noinline)) void forget_last_runtime() noexcept {
   this_thread_notes.runtime_id = 0;

@@ -89,7 +89,10 @@ class inbox {
     // announcement.
     return top_.load(memory_order_seq_cst) >= bottom_.load(memory_order_seq_cst);
   }
-  // The owner calls size() and room(): thieves may have taken some meanwhile.
+  // The owner calls has_any(), size() and room(): thieves may have taken some meanwhile.
+  bool has_any() const noexcept {
+    return bottom_.load(memory_order_relaxed) > top_.load(memory_order_relaxed);
+  }
   std::uint32_t size() const noexcept {
     const std::int64_t used = bottom_.load(memory_order_relaxed) - top_.load(memory_order_relaxed);
     return used <= 0 ? 0 : static_cast<std::uint32_t>(used);

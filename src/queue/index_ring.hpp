@@ -89,8 +89,8 @@ class index_ring {
   // position() is where the next value comes from, unless a consumer takes it meanwhile.
   std::uint32_t position() const noexcept { return head_.load(memory_order_relaxed); }
   // try_pop_at() pops the value at that position. False: it is not there yet, or another consumer
-  // has popped since. `later` is the value `ahead` positions behind it, if that is there, or the
-  // same once more.
+  // has popped since. `later` is the value `ahead` positions behind it, or 0 if that is not there: a
+  // hint.
   bool try_pop_at(std::uint32_t position, std::uint32_t* value, std::uint32_t ahead,
                   std::uint32_t* later) noexcept {
     cell* const cells = cells_;
@@ -98,8 +98,8 @@ class index_ring {
     // Pairs with try_push_all().
     const std::uint64_t c = cells[position & mask].load(memory_order_acquire);
     *value = static_cast<std::uint32_t>(c);
-    const std::uint64_t behind = cells[(position + ahead) & mask].load(memory_order_relaxed);
-    *later = static_cast<std::uint32_t>(sequence(behind) == position + ahead + 1 ? behind : c);
+    *later = static_cast<std::uint32_t>(
+        cells[(position + ahead) & mask].load(memory_order_relaxed));
     std::uint32_t head = position;
     if (sequence(c) != position + 1 ||
         !head_.compare_exchange_strong(head, position + 1, memory_order_relaxed))

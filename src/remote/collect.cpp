@@ -298,7 +298,7 @@ namespace {
                                                    bool& is_tending,
                                                    awaited_tickets& awaited) noexcept {
   engine& e = r.e;
-  LEV_DCHECK(!is_tending && self.ended_pieces == 0);
+  LEV_DCHECK(!is_tending && self.aside.ended_pieces == 0);
   if (e.sched.has_waiting() || !e.sched.ready().first().looks_empty()) return false;
   const std::uint64_t before = self.counters.completed.read();
   bool is_all = true;

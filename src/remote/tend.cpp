@@ -179,11 +179,11 @@ void tend_all(remote_crew& r, participant& self) noexcept {
     } while (found == turn_result::more ||
              (found != turn_result::nothing && e.sched.has_waiting()));
     if (self.counters.completed.read() == before) return;
-    makes_ready |= self.ended_pieces != 0;
+    makes_ready |= self.aside.ended_pieces != 0;
     // A task that this makes ready is sent off by the next turn of the loop, not by a nested call.
     bool& is_tending = r.tender_of(self).is_tending;
     const bool was_tending = std::exchange(is_tending, true);
-    if (self.ended_pieces != 0) count_ended_pieces(e, self);
+    if (self.aside.ended_pieces != 0) count_ended_pieces(e, self);
     is_tending = was_tending;
     tell_barrier(e);
     if (!makes_ready) return;

@@ -152,6 +152,7 @@ void part_from_others(participant& self) noexcept {
   own->waiting = own->last_waiting = nullptr;
   own->waiting_count = 0;
   own->live = 1;
+  self.aside.other_contexts = 0;
 }
 
 // The parent's runtimes stay in the list, so that their memory does not count as lost.
@@ -221,8 +222,11 @@ static bool is_below(const runtime_state& c, const participant& p) noexcept {
 
 [[gnu::noinline]] participant* here(runtime_state& c) noexcept {
   const thread_notes& notes = this_thread_notes;
-  if (auto* actor = static_cast<participant*>(notes.actor); actor != nullptr && actor->engine == &c)
+  if (auto* actor = static_cast<participant*>(notes.actor);
+      actor != nullptr && actor->engine == &c) {
+    note_last(c.id, actor);
     return actor;
+  }
   auto* last = static_cast<participant*>(notes.self);
   // A runtime that was never open has the number that means none.
   LEV_DCHECK(notes.runtime_id != c.id || last == nullptr || last->engine == &c);

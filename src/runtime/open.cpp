@@ -237,6 +237,7 @@ void open_participants(runtime_state& c) {
     p.is_worker = i < c.first_host;
     p.random = random_source(c.settings.seed * 0x10001u + i);
     p.ready = c.sched.ready().place_of(p.is_worker ? i : i - c.first_host);
+    p.letters_left = c.mailboxes;
     p.free_slots.limit = limit_of_cache(c, c.settings.tickets, i);
     p.free_edges.limit = limit_of_cache(c, c.edges.count() - edges_of_submit, i);
     if (frames) p.frames = c.frames.get() + frames_each * i;
@@ -301,7 +302,7 @@ std::unique_ptr<runtime_state> build(const config& given) {
   c->crew->plan();
   c->has_heavy_fence = real_env::asymmetric();
   c->is_straight = c->crew->can_do_closures() && !c->caps.virtual_time && !c->copies.all;
-  c->submits_straight = c->is_straight && c->has_heavy_fence;
+  if (c->is_straight && c->has_heavy_fence) c->straight_procedures = procedure_count_max + 1;
   const bool runs_plainly = c->is_straight && c->settings.trace_events == 0;
   c->runs_plainly.store(runs_plainly ? 1 : 0, memory_order_relaxed);
   if (!c->caps.virtual_time) c->turns_per_look = measure_turns(*c->machine);

@@ -48,17 +48,23 @@ struct runtime_state : engine {
 // part in the runtime (engine::why_absent).
 participant* here(runtime_state& c) noexcept;
 
-// noted_here() is here() where the thread's notes tell, else null: ask here(). It is for a function
-// that begins with it and asks no more, and is not inlined: so no place of the notes is kept across
-// a switch of stacks.
-[[gnu::always_inline]] inline participant* noted_here(runtime_state& c) noexcept {
+// is_noted() tells whether the thread's notes have its participant, which is noted_here() then; else
+// ask here(). They are for a function that begins with them and asks no more, and is not inlined: so
+// no place of the notes is kept across a switch of stacks.
+[[gnu::always_inline]] inline bool is_noted(runtime_state& c) noexcept {
 #ifdef LEVERET_MODEL_CHECKER
-  return here(c);  // its threads are one thread
+  return here(c) != nullptr;  // its threads are one thread
 #else
-  const thread_notes& notes = this_thread_notes;
-  auto* const actor = static_cast<participant*>(notes.actor);
-  if (actor != nullptr) return actor->engine == &c ? actor : nullptr;
-  return notes.runtime_id == c.id ? static_cast<participant*>(notes.self) : nullptr;
+  return this_thread_notes.runtime_id == c.id;
+#endif
+}
+[[gnu::always_inline]] inline participant& noted_here([[maybe_unused]] runtime_state& c) noexcept {
+#ifdef LEVERET_MODEL_CHECKER
+  return *here(c);
+#else
+  auto* const self = static_cast<participant*>(this_thread_notes.self);
+  LEV_DCHECK(self != nullptr && self->engine == &c);
+  return *self;
 #endif
 }
 

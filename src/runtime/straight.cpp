@@ -32,6 +32,7 @@ namespace {
 }
 [[gnu::noinline]] std::uint64_t send_or_queue(runtime_state& c, participant& self, std::uint64_t id,
                                               const draft& d) noexcept {
+  --self.letters_left;
   return send_to_poller(c, self, ticket_task(id), d) ? id : queue_slowly(c, self, id);
 }
 
@@ -46,16 +47,16 @@ namespace {
 // The straight path of a plain task that gets one of the `kept` slots that the submitter has for
 // itself, in which all arguments lie, if they are near. `by` is the task that submits it, or null:
 // a host has no task that it would run first, and the first free participant gets its tasks.
-template <bool are_near>
+template <bool are_near, bool is_post>
 [[gnu::always_inline]] inline std::uint64_t submit_kept(runtime_state& c, const draft& d,
-                                                        bool detached, participant& self,
-                                                        const job* by, std::uint32_t kept) {
+                                                        participant& self, const job* by,
+                                                        std::uint32_t kept) {
   LEV_DCHECK(are_near == (d.argument_count <= near_arguments));
   const std::uint32_t task = c.task_slots.take_kept(self.free_slots, kept);
   self.counters.submitted.add(1);
   if (by == nullptr && is_closing_behind_fence(c)) [[unlikely]]
-    return submit_late(c, d, detached, self, task);
-  const std::uint8_t flags = detached ? task_detached : 0;
+    return submit_late(c, d, is_post, self, task);
+  constexpr std::uint8_t flags = is_post ? task_detached : 0;
   const std::uint64_t opened =
       are_near ? c.task_slots.write_near(task, d, flags, d.arguments, parent_of(by))
                : c.task_slots.write(task, d, flags, d.arguments, parent_of(by));
@@ -63,7 +64,7 @@ template <bool are_near>
   if (c.sched.has_filters()) [[unlikely]]
     return filter_plainly(c, self, id);
   if (by == nullptr) {
-    if (!detached && self.tickets_ahead++ < c.mailboxes) return send_or_queue(c, self, id, d);
+    if (!is_post && self.letters_left != 0) return send_or_queue(c, self, id, d);
     LEV_DCHECK_LOOK(c.task_slots.at(task).state.is_live());
     if (!self.ready.home->try_push(task)) [[unlikely]]
       return queue_slowly(c, self, id);
@@ -75,14 +76,14 @@ template <bool are_near>
 // The same for a child of the task that runs here, with near arguments. Its push is a plain store,
 // since sleepers have a heavy fence here: only a sleeper that is seen behind it makes the submitter
 // confirm it.
-template <bool names_memory>
-[[gnu::noinline]] std::uint64_t submit_child(runtime_state& c, const draft& d, bool detached,
-                                             participant& self, std::uint32_t kept) {
+template <bool names_memory, bool is_post>
+[[gnu::noinline]] std::uint64_t submit_child(runtime_state& c, const draft& d, participant& self,
+                                             std::uint32_t kept) {
   LEV_DCHECK(c.has_heavy_fence && runs_here(self));
   const job& by = *self.running;
   const std::uint32_t task = c.task_slots.take_kept(self.free_slots, kept);
   self.counters.submitted.add(1);
-  const std::uint8_t flags = detached ? task_detached : 0;
+  constexpr std::uint8_t flags = is_post ? task_detached : 0;
   const std::uint64_t opened =
       c.task_slots.write_near(task, d, flags, d.arguments, {by.task, generation_of(by)});
   const std::uint64_t id = opened_ticket(task, opened);
@@ -98,63 +99,81 @@ template <bool names_memory>
     return queue_slowly(c, self, id);
   return c.doorbell.someone_sleeps() ? confirm_for(c, self, id) : id;
 }
-[[gnu::noinline]] std::uint64_t submit_post(runtime_state& c, const draft& d, participant& self,
-                                            std::uint32_t kept) {
-  if (self.posts_at_once != 0) return submit_any_way(c, d, nullptr, true);
-  return submit_kept<true>(c, d, true, self, nullptr, kept);
-}
-[[gnu::noinline]] std::uint64_t submit_far(runtime_state& c, const draft& d, bool detached,
-                                           participant& self, std::uint32_t kept) {
+template <bool is_post>
+[[gnu::noinline]] std::uint64_t submit_far(runtime_state& c, const draft& d, participant& self,
+                                           std::uint32_t kept) {
   const job* const by = self.running;
-  const bool runs_at_once = detached && self.posts_at_once != 0;
+  const bool runs_at_once = is_post && self.posts_at_once != 0;
   if (by == nullptr && (runs_at_once || !owes_nothing(self)))
-    return submit_any_way(c, d, nullptr, detached);
-  return submit_kept<false>(c, d, detached, self, by, kept);
+    return submit_any_way(c, d, nullptr, is_post);
+  return submit_kept<false, is_post>(c, d, self, by, kept);
 }
-// For each kind there is one function, in which less is left to ask. `plain_kinds` as for
-// submit_call().
+// One of near arguments. For each kind there is one function, in which less is left to ask.
+// `plain_kinds` as for submit_call().
+template <bool is_post>
 [[gnu::always_inline]] inline std::uint64_t submit_passed(runtime_state& c, const draft& d,
-                                                          bool detached, participant& self,
+                                                          participant& self,
                                                           std::uint64_t plain_kinds) {
   const std::uint32_t kept = self.free_slots.count();
   if (kept == 0) [[unlikely]]
-    return submit_any_way(c, d, nullptr, detached);
-  if (d.argument_count > near_arguments) return submit_far(c, d, detached, self, kept);
+    return submit_any_way(c, d, nullptr, is_post);
   if (self.running != nullptr) {
     return (plain_kinds & plain_kinds_compared) == 0
-               ? submit_child<false>(c, d, detached, self, kept)
-               : submit_child<true>(c, d, detached, self, kept);
+               ? submit_child<false, is_post>(c, d, self, kept)
+               : submit_child<true, is_post>(c, d, self, kept);
   }
-  if (!owes_nothing(self)) [[unlikely]]
-    return submit_any_way(c, d, nullptr, detached);
-  if (detached) return submit_post(c, d, self, kept);
-  return submit_kept<true>(c, d, false, self, nullptr, kept);
+  if (!owes_nothing(self) || (is_post && self.posts_at_once != 0)) [[unlikely]]
+    return submit_any_way(c, d, nullptr, is_post);
+  return submit_kept<true, is_post>(c, d, self, nullptr, kept);
 }
-[[gnu::noinline]] std::uint64_t submit_checked(runtime_state& c, const draft& d, bool detached,
-                                               participant& self) {
+template <bool is_post>
+[[gnu::noinline]] std::uint64_t submit_checked(runtime_state& c, const draft& d, participant& self,
+                                               std::uint64_t plain_kinds) {
   const procedure_entry* const p = find_procedure(d.procedure);
-  return p != nullptr && passes_plainly(d, *p)
-             ? submit_passed(c, d, detached, self, plain_kinds_unknown)
-             : submit_any_way(c, d, nullptr, detached);
+  const std::uint32_t kept = self.free_slots.count();
+  if (p == nullptr || kept == 0 || !passes_plainly(d, *p, plain_kinds))
+    return submit_any_way(c, d, nullptr, is_post);
+  return d.argument_count > near_arguments
+             ? submit_far<is_post>(c, d, self, kept)
+             : submit_passed<is_post>(c, d, self, plain_kinds_unknown);
+}
+// It names no procedure, or there is no straight path.
+template <bool is_post>
+[[gnu::noinline]] std::uint64_t submit_not_straight(runtime_state& c, const draft& d,
+                                                    participant& self, std::uint64_t plain_kinds) {
+  if (d.procedure > procedure_count_max || c.straight_procedures != 0) [[unlikely]]
+    return submit_any_way(c, d, nullptr, is_post);
+  return submit_elsewhere(c, self, d, is_post, plain_kinds);
+}
+// An entry that nobody has filled has no plain_kinds.
+template <bool is_post>
+[[gnu::always_inline]] inline std::uint64_t submit_typed(runtime_state& c, const draft& d,
+                                                         std::uint64_t plain_kinds) {
+  if (!is_noted(c)) [[unlikely]]
+    return submit_any_way(c, d, nullptr, is_post);
+  participant& self = noted_here(c);
+  if (d.procedure >= c.straight_procedures)
+    return submit_not_straight<is_post>(c, d, self, plain_kinds);
+  return is_of_plain_kinds(procedure_at(d.procedure), plain_kinds)
+             ? submit_passed<is_post>(c, d, self, plain_kinds)
+             : submit_checked<is_post>(c, d, self, plain_kinds);
 }
 
 }  // namespace
 
-// An entry that nobody has filled has no plain_kinds.
-[[gnu::noinline]] std::uint64_t submit_call(runtime_state* c, const draft& d, bool detached,
+[[gnu::noinline]] std::uint64_t submit_call(runtime_state* c, const draft& d,
                                             std::uint64_t plain_kinds) {
-  participant* const self = noted_here(*c);
-  if (self == nullptr || d.procedure > procedure_count_max) [[unlikely]]
-    return submit_any_way(*c, d, nullptr, detached);
-  if (!c->submits_straight) return submit_elsewhere(*c, *self, d, detached, plain_kinds);
-  const procedure_entry& p = procedure_at(d.procedure);
-  if (is_of_plain_kinds(p, plain_kinds)) return submit_passed(*c, d, detached, *self, plain_kinds);
-  return submit_checked(*c, d, detached, *self);
+  return submit_typed<false>(*c, d, plain_kinds);
+}
+
+[[gnu::noinline]] std::uint64_t post_call(runtime_state* c, const draft& d,
+                                          std::uint64_t plain_kinds) {
+  return submit_typed<true>(*c, d, plain_kinds);
 }
 
 std::uint64_t submit(runtime_state* c, const draft& d, const options* o, bool detached) {
-  return o == nullptr ? submit_call(c, d, detached, plain_kinds_unknown)
-                      : submit_any_way(*c, d, o, detached);
+  if (o != nullptr) return submit_any_way(*c, d, o, detached);
+  return detached ? post_call(c, d, plain_kinds_unknown) : submit_call(c, d, plain_kinds_unknown);
 }
 
 }  // namespace lev::detail

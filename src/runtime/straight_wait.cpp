@@ -15,18 +15,18 @@ namespace {
 }
 [[gnu::noinline]] void wait_for_child(runtime_state& c, participant& self, std::uint64_t& id,
                                       wait_policy how) {
-  if (!run_child(c, self, child{id}, nullptr)) return wait_no_longer(c, self, id, how);
+  if (!run_child(c, self, child{id})) return wait_no_longer(c, self, id, how);
   id = 0;
 }
 
 }  // namespace
 
 [[gnu::noinline]] void wait_or_throw(runtime_state* c, std::uint64_t& id, wait_policy how) {
-  participant* const self = c == nullptr ? nullptr : noted_here(*c);
-  if (self == nullptr || how > wait_policy::of_runtime) [[unlikely]]
+  if (c == nullptr || !is_noted(*c) || how > wait_policy::of_runtime) [[unlikely]]
     return wait_long(c, id, how);
-  return may_run_children(*c, *self) ? wait_for_child(*c, *self, id, how)
-                                     : wait_no_longer(*c, *self, id, how);
+  participant& self = noted_here(*c);
+  return may_run_children(*c, self) ? wait_for_child(*c, self, id, how)
+                                    : wait_no_longer(*c, self, id, how);
 }
 
 }  // namespace lev::detail

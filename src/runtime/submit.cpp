@@ -82,7 +82,9 @@ namespace {
 
 inline bool try_direct(runtime_state& c, participant& self, std::uint32_t task,
                        const draft& d) noexcept {
-  return self.tickets_ahead++ < c.mailboxes && send_to_poller(c, self, task, d);
+  if (self.letters_left == 0) return false;
+  --self.letters_left;
+  return send_to_poller(c, self, task, d);
 }
 
 // Predecessors: the task starts when the last of them, or this submit, lets go of it. False: since

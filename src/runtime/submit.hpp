@@ -40,9 +40,7 @@ std::uint64_t submit_behind(runtime_state& c, const draft& d,
 // Whether a host has nothing else to bring to an end, where none of its tasks is staged ahead or
 // drains.
 inline bool owes_nothing(const participant& self) noexcept {
-  const auto either = std::uint64_t{self.ended_pieces} |
-                      reinterpret_cast<std::uintptr_t>(self.contexts);  // one comparison for most
-  return either == 0 || (self.ended_pieces == 0 && !has_other_contexts(self));
+  return !is_any(self.aside) || (self.aside.ended_pieces == 0 && !has_other_contexts(self));
 }
 
 // Whether `id` can be a ticket of this runtime: ok, or bad_ticket.

@@ -60,7 +60,7 @@ outcome collect(runtime_state& c, participant* self, std::uint64_t id) noexcept 
   slot& s = c.task_slots.at(task);
   outcome o{s.state.collect(ticket_generation(id))};
   if (o.code == status::stale_ticket || o.code == status::pending) return o;
-  if (self != nullptr) note_wait(*self);
+  if (self != nullptr) note_wait(c, *self);
   LEV_DCHECK_LOOK(!s.state.is_free() && !s.state.is_live());  // taken, by this caller
   LEV_DCHECK((s.flags & (task_detached | task_is_piece)) == 0);
   if (o.code != status::ok) o = take_outcome(c, task, o.code);
@@ -279,7 +279,7 @@ status on_complete(runtime_state* c, std::uint64_t id, void (*run)(void*), void*
 }
 
 bool wait_quiescent(runtime_state& c, participant& self, std::uint64_t deadline_ns) noexcept {
-  note_wait(self);
+  note_wait(c, self);
   await_quiescent what(c, self);
   if (await(c, self, what, deadline_ns, c.settings.wait)) return true;
   pass_look(c);
@@ -383,7 +383,7 @@ detail::runtime_state* home_of(const ticket* tickets, std::size_t count) noexcep
     return;
   if (timeout.is_poll() || self.batches != nullptr || current_actor() != nullptr) return;
   timeout.begin(&c);
-  detail::note_wait(self);
+  detail::note_wait(c, self);
   // Only that crew is to be asked (engine::asks_crew).
   static_cast<remote_crew&>(*c.crew).take_ends(self, tickets, count);
 }

@@ -10,8 +10,9 @@ namespace lev::detail {
 std::uint64_t deadline_after(runtime_state& c, std::int64_t timeout_ns) noexcept;
 
 // A host that has waited may send its next tasks to workers that poll, and queues its posts.
-inline void note_wait(participant& self) noexcept {
-  self.tickets_ahead = self.posts_at_once = 0;
+inline void note_wait(const runtime_state& c, participant& self) noexcept {
+  self.letters_left = c.mailboxes;
+  self.posts_at_once = 0;
 }
 
 // wait_long() is wait_or_throw() for what straight_wait.cpp leaves to it.
@@ -30,7 +31,7 @@ inline bool collect_one(runtime_state& c, participant& self, std::uint64_t id) n
 }
 inline bool collect_success(runtime_state& c, participant& self, std::uint64_t id) noexcept {
   if (!collect_one(c, self, id)) return false;
-  note_wait(self);
+  note_wait(c, self);
   return true;
 }
 
@@ -42,7 +43,7 @@ inline bool collect_success(runtime_state& c, participant& self, std::uint64_t i
   while (count != 0 && tickets[count - 1].home() == &c &&
          collect_one(c, self, tickets[count - 1].id()))
     tickets[--count].forget();
-  if (count != before) note_wait(self);  // a poll that finds nothing is no wait
+  if (count != before) note_wait(c, self);  // a poll that finds nothing is no wait
   return count;
 }
 

@@ -7,6 +7,7 @@
 #include "base/assert.hpp"
 #include "task/arguments.hpp"
 #include "task/procedure_table.hpp"
+#include "task/slot.hpp"
 
 #include <bit>
 #include <cstddef>
@@ -20,6 +21,9 @@ using detail::payload_max;
 constexpr std::uint32_t plain_head_never = 0xffffffffu;
 // A value that plain_kinds_of() never returns: that of an entry which nobody has filled, too.
 constexpr std::uint64_t plain_kinds_never = 0;
+// Set in the entry of a procedure whose arguments do not all lie in a slot, and in no call's word:
+// one comparison tells that a call's kinds are those of the procedure, and that its arguments do.
+constexpr std::uint64_t plain_kinds_far = std::uint64_t{1} << 62;
 
 // The last word of an argument: rows, element size, kind and flags, as they lie in memory.
 inline std::uint64_t head_of(const argument& a) noexcept {
@@ -48,10 +52,11 @@ inline void plan_plain(procedure_entry& e) noexcept {
   const std::uint64_t kinds = detail::plain_kinds_of(e.kinds, e.info.kind_count);
   const bool is_compared = detail::has_places_to_compare(e.kinds, e.info.kind_count);
   const bool has_plain = !e.diceable && kinds != detail::plain_kinds_unknown;
+  const bool is_far = e.info.kind_count > near_arguments;
+  const std::uint64_t notes =
+      (is_compared ? detail::plain_kinds_compared : 0) | (is_far ? plain_kinds_far : 0);
   // Pairs with is_of_plain_kinds(): publishes the entry.
-  e.plain_kinds.store(
-      has_plain ? kinds | (is_compared ? detail::plain_kinds_compared : 0) : plain_kinds_never,
-      memory_order_release);
+  e.plain_kinds.store(has_plain ? kinds | notes : plain_kinds_never, memory_order_release);
 }
 
 // One row of memory, not empty, whose elements' size is a power of two.
@@ -97,18 +102,20 @@ inline bool passes_plainly(const detail::draft& d, const procedure_entry& p) noe
   return true;
 }
 
-// Whether nothing is to be looked at in a call with these plain_kinds: its caller has. A thread
-// that has guessed the procedure's number sees its entry, too.
+// Whether nothing is to be looked at in a call with these plain_kinds, as its caller has, and all
+// its arguments lie in the slot. A thread that has guessed the procedure's number sees its entry,
+// too.
 inline bool is_of_plain_kinds(const procedure_entry& p, std::uint64_t plain_kinds) noexcept {
   LEV_DCHECK(plain_kinds != plain_kinds_never);  // of which there are entries
   // Pairs with plan_plain().
   return plain_kinds == p.plain_kinds.load(memory_order_acquire);
 }
 
-// The same for a draft with what its caller knows of the arguments' types.
+// The same for a draft of any number of arguments, with what its caller knows of their types.
 inline bool passes_plainly(const detail::draft& d, const procedure_entry& p,
                            std::uint64_t plain_kinds) noexcept {
-  return is_of_plain_kinds(p, plain_kinds) || passes_plainly(d, p);
+  return is_of_plain_kinds(p, plain_kinds) || is_of_plain_kinds(p, plain_kinds | plain_kinds_far) ||
+         passes_plainly(d, p);
 }
 
 }  // namespace lev

@@ -173,6 +173,14 @@ class task_state {
                                          memory_order_acq_rel, memory_order_acquire);
   }
 
+  // finish_plainly() is the same for a caller that knows that `seen` says nothing.
+  bool try_finish_plainly(std::uint64_t& seen) noexcept {
+    LEV_DCHECK(static_cast<std::uint32_t>(seen) == bits::live);
+    // Pairs as in try_finish_alone().
+    return word_.compare_exchange_strong(seen, seen + (bits::done - bits::live),
+                                         memory_order_acq_rel, memory_order_acquire);
+  }
+
   // try_finish_collected() is try_finish() with success and collect() in one step, for a completer
   // that holds the ticket: live -> free. False: the word has flags, or a request to cancel; `seen`
   // is the word as it is now.

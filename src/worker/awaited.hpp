@@ -33,8 +33,9 @@ struct awaited {
   ~awaited() = default;
 };
 
-inline bool is_over(awaited& what) noexcept {
-  return what.one != nullptr ? !what.one->is_still(what.pending) : what.is_there();
+// Of one task, it may say yes when only something was announced there: then ask it.
+inline bool seems_over(awaited& what) noexcept {
+  return what.one != nullptr ? what.one->word() != what.pending : what.is_there();
 }
 
 // When a wait inside a task gives up: when every context of every participant waits, or when no

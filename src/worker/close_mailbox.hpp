@@ -18,8 +18,14 @@ inline void forward_letter(engine& e, participant& self) noexcept {
   }
 }
 
+inline void open_mailbox(participant& self) noexcept {
+  self.is_mailbox_open.store(1, memory_order_relaxed);
+  self.aside.is_mailbox_open = true;
+}
+
 [[gnu::noinline]] inline void close_open_mailbox(engine& e, participant& self) noexcept {
   LEV_DCHECK(self.is_worker && runs_here(self));
+  self.aside.is_mailbox_open = false;
   // Pairs with the submitter's look after its lease. Sequentially consistent: the look for a letter
   // comes after it.
   self.is_mailbox_open.exchange(0, memory_order_seq_cst);
@@ -27,7 +33,7 @@ inline void forward_letter(engine& e, participant& self) noexcept {
 }
 
 inline void close_mailbox(engine& e, participant& self) noexcept {
-  if (self.is_mailbox_open.load(memory_order_relaxed) != 0) close_open_mailbox(e, self);
+  if (self.aside.is_mailbox_open) close_open_mailbox(e, self);
 }
 
 }  // namespace lev

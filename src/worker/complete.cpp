@@ -121,7 +121,7 @@ void run_tail(engine& e, participant& self, const served& s) noexcept {
   restore_float_mode(mode);
   LEV_DCHECK(self.running == &tail && self.nest == nest);  // on whatever stack it waited
   LEV_DCHECK(!self.is_telling);
-  if (tail.transfers != nullptr) end_transfers(self, tail);
+  if (tail.has_transfers) end_transfers(self, tail);
   --self.nest;
   self.is_telling = was_telling;
   self.running = tail.below;
@@ -188,11 +188,11 @@ void end_piece(engine& e, participant& self, const ending& how) noexcept {
   s.state.retire();
   give_slot(e, self, how.task);
   if (self.ended_pieces_join == join) {
-    ++self.ended_pieces;
+    ++self.aside.ended_pieces;
     return;
   }
   // This one is noted before the others are told: a callback of theirs may wait for it.
-  const std::uint32_t count = std::exchange(self.ended_pieces, 1);
+  const std::uint32_t count = std::exchange(self.aside.ended_pieces, 1);
   const std::uint32_t before = std::exchange(self.ended_pieces_join, join);
   if (count != 0) count_pieces(e, self, before, count);
 }
@@ -292,7 +292,7 @@ void fail_part(engine& e, participant& self, const ending& piece) noexcept {
 void end_bulk(engine& e, participant& self, std::uint32_t join) noexcept {
   LEV_DCHECK((e.task_slots.at(join).flags & task_is_join) != 0);
   if (self.ended_pieces_join == join) {
-    ++self.ended_pieces;
+    ++self.aside.ended_pieces;
     count_ended_pieces(e, self);
   } else {
     count_pieces(e, self, join, 1);
@@ -301,9 +301,9 @@ void end_bulk(engine& e, participant& self, std::uint32_t join) noexcept {
 
 void count_ended_pieces(engine& e, participant& self) noexcept {
   // Completing a join starts its dependants, and if they run elsewhere that may bring more ends.
-  while (self.ended_pieces != 0) {
+  while (self.aside.ended_pieces != 0) {
     LEV_DCHECK(self.ended_pieces_join != no_slot);
-    const std::uint32_t count = std::exchange(self.ended_pieces, 0);
+    const std::uint32_t count = std::exchange(self.aside.ended_pieces, 0);
     count_pieces(e, self, std::exchange(self.ended_pieces_join, no_slot), count);
   }
 }
@@ -316,6 +316,7 @@ void fail_unrun(engine& e, participant& self, std::uint32_t task, status code) n
   extra.first_failure.store(static_cast<std::uint32_t>(code), memory_order_relaxed);
   extra.next_failing = self.failing;
   self.failing = task;
+  self.aside.has_failing = true;
   if (!self.is_telling) fail_rest(e, self);
 }
 
@@ -331,6 +332,7 @@ void fail_rest(engine& e, participant& self) noexcept {
     ending how = ending_of(s, next, why);
     complete(e, self, how);
   }
+  self.aside.has_failing = false;
   self.is_telling = false;
   if (self.queues_late) tell_late(e, self);
 }

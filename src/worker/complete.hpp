@@ -64,10 +64,10 @@ inline bool try_end_piece(engine& e, participant& self, slot& s, const ending& h
   if ((how.flags & ~task_detached) != task_is_piece || how.result != status::ok ||
       self.ended_pieces_join != s.parent)
     return false;
-  LEV_DCHECK(self.ended_pieces != 0);
+  LEV_DCHECK(self.aside.ended_pieces != 0);
   s.state.retire();
   give_slot(e, self.free_slots, s, how.task);
-  ++self.ended_pieces;
+  ++self.aside.ended_pieces;
   self.counters.completed.add(1);
   return true;
 }

@@ -54,6 +54,7 @@ void leave_ring(contexts& c, held_context& h) noexcept {
   h.took_one = false;
   h.next = c.free;
   c.free = &h;
+  --c.self->aside.other_contexts;
   LEV_DCHECK(is_consistent(c, to));
   switch_to(c, to);
 }
@@ -100,6 +101,7 @@ held_context* take_free(contexts& c) noexcept {
   }
   c.free = h->next;
   adopt_own_stack(c);
+  ++c.self->aside.other_contexts;
   return h;
 }
 
@@ -203,6 +205,7 @@ bool is_consistent(const contexts& c, const held_context& in_ring) noexcept {
   for (const held_context* h = c.free; h != nullptr && unused <= contexts_max; h = h->next)
     ++unused;
   return ring == c.live && waiting == c.waiting_count && timed == c.timed_count &&
+         c.self->aside.other_contexts == ring + waiting - 1 &&
          last == c.last_waiting && ring + waiting + unused + c.lacking == contexts_max;
 }
 
@@ -360,7 +363,8 @@ transfer_set* make_transfers(contexts& c) noexcept {
     set->tag_base = first_task_tag + c.sets++ * task_tags;
   }
   LEV_DCHECK(set == nullptr || set->pending == 0);
-  LEV_DCHECK(c.self->running->transfers == nullptr);
+  LEV_DCHECK(!c.self->running->has_transfers);
+  c.self->running->has_transfers = true;
   return c.self->running->transfers = set;
 }
 
@@ -375,7 +379,7 @@ void end_transfers(participant& self, job& j) noexcept {
   if (std::exchange(set.stays, false)) --self.staying;
   set.below = self.contexts->free_sets;
   self.contexts->free_sets = &set;
-  j.transfers = nullptr;
+  j.has_transfers = false;
 }
 
 }  // namespace lev

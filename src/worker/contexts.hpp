@@ -95,7 +95,7 @@ void close_contexts(participant& self) noexcept;
 
 // Whether tasks are under way on contexts other than the caller's.
 inline bool has_other_contexts(const participant& self) noexcept {
-  return self.contexts != nullptr && (self.contexts->live > 1 || self.contexts->waiting != nullptr);
+  return self.aside.other_contexts != 0;
 }
 
 // Whether one of them would have the next turn.
@@ -106,7 +106,7 @@ inline bool has_turns(const participant& self) noexcept {
 // owes_others() tells whether a host that helped has completed or taken something that others wait
 // for; tasks in its inbox they can steal.
 inline bool owes_others(const participant& self) noexcept {
-  return self.ended_pieces != 0 || self.draining != nullptr || self.ahead_count != 0 ||
+  return self.aside.ended_pieces != 0 || self.draining != nullptr || self.ahead_count != 0 ||
          has_other_contexts(self);
 }
 
@@ -174,7 +174,7 @@ inline void take_turns(participant& self) noexcept {
   contexts& c = *self.contexts;
   if (c.waiting != nullptr) wake_waiters(c);
   // They may take long.
-  if (c.live > 1 && self.ended_pieces != 0) count_ended_pieces(*c.engine, self);
+  if (c.live > 1 && self.aside.ended_pieces != 0) count_ended_pieces(*c.engine, self);
   let_others_run(c);
 }
 

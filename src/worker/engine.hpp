@@ -56,7 +56,8 @@ struct engine {
   // Tasks run in this process, with their memory in place, in real time: so a plain one may take
   // the straight path. That path checks for filters, which come and go.
   bool is_straight = false;
-  bool submits_straight = false;     // the same, and there is a heavy fence
+  // The procedures whose typed calls take it: all, where there is a heavy fence, or none.
+  std::uint32_t straight_procedures = 0;
   std::uint32_t turns_per_look = 1;  // idle polling: turns between looks at the shared queues
   std::uint64_t id = 0;              // unique in the process
 

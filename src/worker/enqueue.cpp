@@ -13,7 +13,7 @@ namespace lev {
 // are told here, too: the submitter's own program may go on for long, and never come back.
 void fail_undivided(engine& e, participant& self, std::uint32_t chain) noexcept {
   const bool was_telling = std::exchange(self.is_telling, true);
-  bool has_tails = self.ended_pieces != 0 && has_callback(e, self.ended_pieces_join);
+  bool has_tails = self.aside.ended_pieces != 0 && has_callback(e, self.ended_pieces_join);
   while (chain != no_slot) {
     const slot_extra& extra = e.task_slots.extra(chain);
     const std::uint32_t next = extra.next_failing;

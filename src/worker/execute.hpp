@@ -87,12 +87,20 @@ inline void restore_float_mode(std::uint64_t mode) noexcept {
 }
 
 // Whether the server has the usual mode, and so has this thread now: most do. Where it is not known
-// at once, no.
-inline bool runs_in_plain_mode(const participant& self) noexcept {
+// at once, no. keeps_plain_mode() is for a server that has it (asides::has_own_mode).
+inline bool keeps_plain_mode(const participant& self) noexcept {
 #if defined(__x86_64__)
-  return self.float_mode == 0 && x87_mode() == x87_plain && rounds_plainly();
+  LEV_DCHECK(self.float_mode == 0);
+  return x87_mode() == x87_plain && rounds_plainly();
 #else
   return has_float_mode(self.float_mode);
+#endif
+}
+inline bool runs_in_plain_mode(const participant& self) noexcept {
+#if defined(__x86_64__)
+  return self.float_mode == 0 && keeps_plain_mode(self);
+#else
+  return keeps_plain_mode(self);
 #endif
 }
 
@@ -145,10 +153,13 @@ inline std::uint64_t cost_of(const procedure_info& p, const descriptor& d) noexc
 // In a handler.
 [[gnu::noinline, gnu::cold]] void note_thrown(engine& e, job& j) noexcept;
 
-inline void execute_body(engine& e, participant& self, job& j, const procedure_info& p) noexcept {
+// call_body() returns the body's code; what it throws is noted at the job. end_body() follows, when
+// no transfer is pending.
+[[gnu::always_inline]] inline int call_body(engine& e, participant& self, job& j,
+                                            const procedure_info& p) noexcept {
   j.below = self.running;
   self.running = &j;
-  const std::uint32_t nest = ++self.nest;
+  ++self.nest;
   LEV_DCHECK(j.below != &j && j.result == status::ok);
   try {
     j.body.argument_count = j.argument_count;
@@ -156,20 +167,29 @@ inline void execute_body(engine& e, participant& self, job& j, const procedure_i
     const int code = p.run(j.body);
     if (e.why_absent != nullptr) [[unlikely]]
       end_if_forked(e, code != 0 || j.result != status::ok);
-    if (code != 0) [[unlikely]] {
-      j.task_code = code;
-      j.result = status::task_failed;
-    }
+    return code;
   } catch (...) {
     end_if_forked(e, true);
     note_thrown(e, j);
+    return 0;
   }
-  LEV_DCHECK(self.running == &j && self.nest == nest);  // on whatever stack it waited
-  if (j.transfers != nullptr) end_transfers(self, j);
-  if (!runs_in_plain_mode(self)) [[unlikely]]
-    restore_own_mode(self);
+}
+inline void end_body(participant& self, const job& j) noexcept {
+  LEV_DCHECK(self.running == &j && self.nest != 0);  // on whatever stack it waited
   --self.nest;
   self.running = j.below;
+}
+
+inline void execute_body(engine& e, participant& self, job& j, const procedure_info& p) noexcept {
+  const int code = call_body(e, self, j, p);
+  if (code != 0) [[unlikely]] {
+    j.task_code = code;
+    j.result = status::task_failed;
+  }
+  if (j.has_transfers) end_transfers(self, j);
+  if (!runs_in_plain_mode(self)) [[unlikely]]
+    restore_own_mode(self);
+  end_body(self, j);
 }
 
 inline void execute(engine& e, participant& self, job& j) noexcept {

@@ -2,6 +2,7 @@
 // sleep. See idle.hpp; sync/README.md shows why no wake-up is lost.
 #include "worker/idle.hpp"
 
+#include "worker/close_mailbox.hpp"
 #include "worker/complete.hpp"
 #include "worker/share_core.hpp"
 #include "worker/take.hpp"
@@ -28,7 +29,7 @@ void serve_letter(engine& e, participant& self) noexcept {
   LEV_DCHECK(self.is_worker && self.running == nullptr);
   const std::uint32_t outside = self.doing.load(memory_order_relaxed);
   self.doing.store(activity::serves, memory_order_relaxed);
-  self.was_last_poller = e.doorbell.stop_polling();
+  self.aside.was_last_poller = e.doorbell.stop_polling();
   run_one(e, self);
   e.doorbell.start_polling();
   self.doing.store(outside, memory_order_relaxed);
@@ -76,7 +77,7 @@ bool poll_until(engine& e, participant& self, awaited& what, bool helps,
 }
 
 void park(engine& e, participant& self, std::uint64_t deadline_ns) noexcept {
-  LEV_DCHECK(runs_here(self) && self.ended_pieces == 0 && self.draining == nullptr);
+  LEV_DCHECK(runs_here(self) && self.aside.ended_pieces == 0 && self.draining == nullptr);
   self.counters.parks.add(1);
   job none;
   none.task = no_slot;
@@ -200,19 +201,19 @@ void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns
   if (how == wait_policy::directed) return idle_directed(e, self, what, deadline_ns);
   const bool sleeps = how != wait_policy::spin;
   const bool helps = how == wait_policy::help;
-  self.was_last_poller = false;
+  self.aside.was_last_poller = false;
   if (helps) {
     e.doorbell.start_polling();
     const bool takes_letters = self.is_worker && self.running == nullptr;
     if (takes_letters && self.is_mailbox_open.load(memory_order_relaxed) == 0)
-      self.is_mailbox_open.store(1, memory_order_relaxed);
+      open_mailbox(self);
   }
   const std::uint64_t spin_ns = is_crowded(e) ? 0 : e.settings.spin_ns;
   const std::uint64_t spin_end_ns =
       sleeps ? smaller(e.machine->now_ns() + spin_ns, deadline_ns) : deadline_ns;
   if (!poll_until(e, self, what, helps, spin_end_ns) && sleeps)
     sleep(e, self, what, deadline_ns, helps);
-  if (helps) self.was_last_poller = e.doorbell.stop_polling();
+  if (helps) self.aside.was_last_poller = e.doorbell.stop_polling();
 }
 
 void idle_on_stack(engine& e, participant& self, awaited& what,

@@ -32,6 +32,9 @@
 #include "task/arguments.hpp"
 #include "trace/events.hpp"
 
+#include <cstddef>
+#include <cstring>
+
 namespace lev {
 
 namespace detail {
@@ -103,16 +106,17 @@ struct ending {
   // For most tasks the rest is 0, written as one word.
   status result;
   bool is_direct;       // in hand: it came as a letter
-  std::uint16_t spare;  // always 0
+  bool has_transfers;   // in hand: gets and puts of its own
+  std::uint8_t spare;   // always 0
   int task_code;
 };
 static_assert(sizeof(ending) == 24);
 
 inline ending ending_of(const slot& s, std::uint32_t task, status result) noexcept {
-  return {s.state.word(), task, s.procedure, s.argument_count, s.flags, result, false, 0, 0};
+  return {s.state.word(), task, s.procedure, s.argument_count, s.flags, result, false, false, 0, 0};
 }
 
-constexpr ending no_ending{0, no_slot, 0, 0, 0, status::ok, false, 0, 0};
+constexpr ending no_ending{0, no_slot, 0, 0, 0, status::ok, false, false, 0, 0};
 
 // One task in hand, from take to complete.
 struct job : ending {
@@ -132,7 +136,7 @@ struct job : ending {
   explicit job(to_be_taken) noexcept {}
 
   std::uint32_t parent;
-  transfer_set* transfers;  // its own gets and puts
+  transfer_set* transfers;  // if it has_transfers
   // What its body is called with. The local views lie in the slot or the letter, or in `arguments`,
   // as long as the task is in hand; the rest is set when it is called.
   call body;
@@ -145,6 +149,20 @@ struct job : ending {
   std::uint64_t posted_ns;  // to a worker that runs it elsewhere; for the trace
   argument_room arguments;
 };
+
+// Whether its body has left more to do than to tell of a success, by its job's last word.
+inline bool has_more_to_end(const ending& how) noexcept {
+  constexpr std::size_t begin = offsetof(ending, result);
+  static_assert(begin % sizeof(std::uint64_t) == 0 && begin + sizeof(std::uint64_t) == sizeof how);
+  std::uint64_t word = 0;
+  std::memcpy(&word, reinterpret_cast<const char*>(&how) + begin, sizeof word);
+  return word != 0;
+}
+
+// Null until its first get or put.
+inline transfer_set* transfers_of(const job& j) noexcept {
+  return j.has_transfers ? j.transfers : nullptr;
+}
 
 // Half of the generation of a task in hand, as its children note it.
 inline std::uint16_t generation_of(const job& j) noexcept {
@@ -225,6 +243,33 @@ struct guest_place {
   atomic<std::uint32_t> waits{0};
 };
 
+// What a participant has to see to besides its next task. All of it is 0 for most: that is seen by
+// one comparison, or by two where only the first three lines matter.
+struct asides {
+  // Pieces that were completed here, and are not counted at their join yet (gcell's batched
+  // notification, GC-10).
+  std::uint32_t ended_pieces = 0;
+  bool is_mailbox_open : 1 = false;  // as the owner has it
+  bool was_last_poller : 1 = false;  // while a participant sleeps: see wake_another()
+  bool has_failing : 1 = false;      // tasks to be failed without running
+  bool has_own_mode = false;         // its floating-point mode is not the usual one
+  std::uint8_t other_contexts = 0;   // under way, on stacks other than the current one
+  std::uint8_t pieces_in_a_row = 0;  // run, and no look at the shared queues since
+};
+static_assert(sizeof(asides) == sizeof(std::uint64_t));
+
+inline bool is_any(const asides& a) noexcept {
+  std::uint64_t word = 0;
+  std::memcpy(&word, &a, sizeof word);
+  return word != 0;
+}
+// Without other contexts and pieces in a row.
+inline bool is_any_due(const asides& a) noexcept {
+  std::uint16_t flags = 0;
+  std::memcpy(&flags, reinterpret_cast<const char*>(&a) + sizeof a.ended_pieces, sizeof flags);
+  return a.ended_pieces != 0 || flags != 0;
+}
+
 struct alignas(line_pair_bytes) participant {
   lev::engine* engine = nullptr;
   std::uint32_t index = 0;
@@ -261,23 +306,19 @@ struct alignas(line_pair_bytes) participant {
   ready_queue<>::place ready;  // its place at the ready queue
   index_cache free_edges;
   std::uint32_t letters_seen = 0;
-  // Of a host, since it last waited: the tickets that it has made, and posts that it still runs at
-  // once before it looks for a free slot again (run_at_once()). One store clears both.
-  std::uint32_t tickets_ahead = 0;
+  // Of a host: tasks that may still go to workers which poll, before it waits again (note_wait()).
+  std::uint32_t letters_left = 0;
+  // Posts that it still runs at once before it looks for a free slot again (run_at_once()).
   std::uint32_t posts_at_once = 0;
-  std::uint32_t pieces_in_a_row = 0;   // run, and no look at the shared queues since
-  std::uint32_t turns_of_others = 0;   // such looks: take_other()
+  std::uint32_t turns_of_others = 0;   // looks elsewhere after pieces in a row: take_other()
   std::uint64_t backlog_most = 0;      // above it, a post waits: is_backlog_short()
   std::uint32_t turns_of_piles = 0;    // of the backlog: which one is first
   std::uint32_t turns_of_backlog = 0;  // looks at the ready queue while there is one
   std::int32_t small_catches = 0;      // few tasks were ready, that often in a row: count_ready()
   std::uint32_t staying = 0;           // tasks on the current stack that stay_on_stack()
-  bool was_last_poller = false;        // while a participant sleeps: see wake_another()
   random_source random;
-  // Pieces that were completed here, and are not counted at their join yet (gcell's batched
-  // notification, GC-10).
+  asides aside;
   std::uint32_t ended_pieces_join = no_slot;
-  std::uint32_t ended_pieces = 0;
   std::uint32_t open_joins = 0;      // of bulks that it is submitting, and in none of its tasks
   detail::batch* batches = nullptr;  // theirs, not queued yet
   std::uint32_t failing = no_slot;   // tasks to be failed without running, see fail_unrun()
@@ -337,7 +378,7 @@ inline bool is_at_work(const participant& p) noexcept {
 
 // is_at_rest() is for assertions: a participant has nothing left that it took or owes.
 inline bool is_at_rest(const participant& p) noexcept {
-  return p.running == nullptr && p.nest == 0 && p.ended_pieces == 0 && p.draining == nullptr &&
+  return p.running == nullptr && p.nest == 0 && p.aside.ended_pieces == 0 && p.draining == nullptr &&
          p.ahead_count == 0 && !p.is_telling && !p.queues_late;
 }
 

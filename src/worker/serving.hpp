@@ -14,22 +14,22 @@ namespace lev {
 // through another one finds it.
 class acting {
  public:
-  explicit acting(participant& self) noexcept : self_(self) {
-    if (outer_ == &self) return;
-    if (outer_ != nullptr)
-      outer_in_ = std::exchange(self.serves_in, static_cast<participant*>(outer_));
-    set_current_actor(&self);
+  explicit acting(participant& self) noexcept
+      : self_(self), outer_(swap_notes({&self, self.engine->id, &self})) {
+    if (outer_.actor == nullptr || outer_.actor == &self) return;
+    outer_in_ = std::exchange(self.serves_in, static_cast<participant*>(outer_.actor));
   }
+  // Another runtime's participant that was noted may be in use by now: by a task that waits.
   ~acting() {
-    if (outer_ == &self_) return;
-    if (outer_ != nullptr) self_.serves_in = outer_in_;
-    set_current_actor(outer_);
+    if (outer_.actor != nullptr && outer_.actor != &self_) self_.serves_in = outer_in_;
+    if (outer_.self != &self_) outer_.runtime_id = 0;
+    swap_notes(outer_);
   }
   acting(acting&&) = delete;
 
  private:
   participant& self_;
-  void* outer_ = current_actor();
+  thread_notes outer_;
   participant* outer_in_ = nullptr;
 };
 
@@ -42,10 +42,12 @@ class serving {
         outer_(std::exchange(self.float_mode, float_mode())),
         outer_activity_(self.doing.load(memory_order_relaxed)) {
     LEV_DCHECK(runs_here(self));
+    self.aside.has_own_mode = self.float_mode != 0;
     self.doing.store(activity::serves, memory_order_relaxed);
   }
   ~serving() {
     self_.float_mode = outer_;
+    self_.aside.has_own_mode = outer_ != 0;
     self_.doing.store(outer_activity_, memory_order_relaxed);
     if (self_.is_worker) return;
     // A bulk that waits in a closing runtime no longer counts on the slots that are kept here.

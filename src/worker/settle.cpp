@@ -18,7 +18,7 @@ void tell_ends(engine& e, participant& self) noexcept {
 
 void settle(engine& e, participant& self) noexcept {
   tell_ends(e, self);
-  LEV_DCHECK(self.ended_pieces == 0 && self.draining == nullptr);
+  LEV_DCHECK(self.aside.ended_pieces == 0 && self.draining == nullptr);
   self.told = self.counters.completed.read();
   tell_barrier(e);
 }
@@ -29,7 +29,9 @@ void settle_again(engine& e, participant& self) noexcept {
 }
 
 void wake_another(engine& e, participant& self) noexcept {
-  if (!std::exchange(self.was_last_poller, false) || looks_idle(e, self)) return;
+  const bool was_last = self.aside.was_last_poller;
+  self.aside.was_last_poller = false;
+  if (!was_last || looks_idle(e, self)) return;
   wake_worker(e, self);
   // Each wakes two while there is that much: all are awake after a few such steps.
   if (e.sched.ready().size() + self.inbox.size() > 1 && e.doorbell.someone_sleeps())

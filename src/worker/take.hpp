@@ -48,9 +48,9 @@ inline void read_job(const slot& s, job& j, std::uint32_t task, std::uint64_t se
   copy_shape(s, j);
   j.result = status::ok;
   j.is_direct = false;
+  j.has_transfers = false;
   j.spare = 0;
   j.task_code = 0;
-  j.transfers = nullptr;
   j.body.arguments = s.arguments;
   // A queued task has no other owner, and a join is in no queue.
   LEV_DCHECK(state_bits::phase(seen) == state_bits::live && (j.flags & task_is_join) == 0);
@@ -90,9 +90,9 @@ inline bool take_letter(engine& e, participant& self, job& j) noexcept {
   j.flags = l.flags;
   j.result = status::ok;
   j.is_direct = true;
+  j.has_transfers = false;
   j.spare = 0;
   j.task_code = 0;
-  j.transfers = nullptr;
   j.body.arguments = l.arguments;
   if (l.argument_count > l.arguments_max || (l.flags & task_staged) != 0) copy_arguments(e, j);
   return true;
@@ -324,8 +324,7 @@ inline void admit_backlog(engine& e, participant& self) noexcept {
 // is none.
 [[gnu::always_inline]] inline std::uint32_t take_task(engine& e, participant& self) noexcept {
   std::uint32_t task = take_own(e, self);
-  if (task == no_slot) task = take_alone(e, self);
-  if (task == no_slot) task = take_shared(e, self);
+  if (task == no_slot && !take_alone(e, self, &task)) task = take_shared(e, self);
   return task != no_slot ? task : take_stolen(e, self);
 }
 
@@ -335,7 +334,7 @@ inline void admit_backlog(engine& e, participant& self) noexcept {
 // none.
 [[gnu::noinline]] inline std::uint32_t take_other(engine& e, participant& self) noexcept {
   constexpr std::uint32_t turns_for_oldest = 16;
-  self.pieces_in_a_row = 0;
+  self.aside.pieces_in_a_row = 0;
   if (++self.turns_of_others % turns_for_oldest != 0) return take_shared(e, self);
   std::uint32_t task = no_slot;
   return self.inbox.try_steal(&task) ? task : no_slot;
@@ -345,7 +344,7 @@ inline void admit_backlog(engine& e, participant& self) noexcept {
 // other waiting tasks would wait that long.
 [[gnu::always_inline]] inline std::uint32_t take_in_turn(engine& e, participant& self) noexcept {
   constexpr std::uint32_t pieces_max = 4;
-  if (self.pieces_in_a_row >= pieces_max) [[unlikely]] {
+  if (self.aside.pieces_in_a_row >= pieces_max) [[unlikely]] {
     const std::uint32_t task = take_other(e, self);
     if (task != no_slot) return task;
   }

@@ -18,20 +18,20 @@ constexpr std::uint32_t checkout_max = 16;
 
 // Takes the next ready task where no other participant has taken any since this one did: it need
 // not go through the inbox. The others stay where all can take them, so that a task that takes long
-// keeps none from running.
-[[gnu::always_inline]] inline std::uint32_t take_alone(engine& e, participant& self) noexcept {
+// keeps none from running. False: there is none.
+[[gnu::always_inline]] inline bool take_alone(engine& e, participant& self,
+                                              std::uint32_t* task) noexcept {
   constexpr std::uint32_t slots_ahead = 4;
   const std::uint32_t position = self.ready.next;
-  if (position == self.ready.alone_to) return no_slot;
-  std::uint32_t task = no_slot;
+  if (position == self.ready.alone_to) return false;
   std::uint32_t later = no_slot;
-  if (!self.ready.last->try_pop_at(position, &task, slots_ahead, &later)) [[unlikely]] {
+  if (!self.ready.last->try_pop_at(position, task, slots_ahead, &later)) [[unlikely]] {
     self.ready.alone_to = position;
-    return no_slot;
+    return false;
   }
   self.ready.next = position + 1;
   e.task_slots.prefetch(later);
-  return task;
+  return true;
 }
 
 // Notes the last task that a host has taken from a ring. Tasks whose memory is asked for before
@@ -53,8 +53,8 @@ inline void note_taken(engine& e, participant& self, index_ring<>& ready,
       self.inbox.size() != 0)
     return no_slot;
   self.ready.alone_to = self.ready.next + 1;
-  const std::uint32_t task = take_alone(e, self);
-  if (task == no_slot) return no_slot;
+  std::uint32_t task = no_slot;
+  if (!take_alone(e, self, &task)) return no_slot;
   note_taken(e, self, ready, task);
   if (self.ready.last != nullptr)
     self.ready.alone_to = self.ready.next + smaller(waiting, checkout_max) - 1;

@@ -86,7 +86,7 @@ transfer_set& set_of(contexts& c, unsigned tag) {
   if (tag >= task_tags) [[unlikely]]
     refuse_tag(tag);
   LEV_DCHECK(runs_here(*c.self) && c.self->contexts == &c);
-  transfer_set* const set = c.self->running->transfers;
+  transfer_set* const set = transfers_of(*c.self->running);
   if (set == nullptr) [[unlikely]]
     return first_set_of(c);
   return *set;
@@ -240,7 +240,7 @@ void detail::stay_on_stack() noexcept {
   if (self == nullptr || self->running == nullptr) return;
   contexts* c = contexts_of(*self);
   if (c == nullptr) return;  // its stack is the only one
-  transfer_set* set = self->running->transfers;
+  transfer_set* set = transfers_of(*self->running);
   // Without memory it is a task like any other.
   if (set == nullptr && (set = make_transfers(*c)) == nullptr) return;
   if (!std::exchange(set->stays, true)) ++self->staying;

@@ -342,7 +342,7 @@ bool idle_in_task(engine& e, participant& self, awaited& what, std::uint64_t dea
 bool tell_tails_aside(engine& e, participant& self) noexcept {
   LEV_DCHECK(self.running != nullptr);
   const bool has_tails = (self.draining != nullptr && has_tail(e, *self.draining)) ||
-                         (self.ended_pieces != 0 && has_callback(e, self.ended_pieces_join)) ||
+                         (self.aside.ended_pieces != 0 && has_callback(e, self.ended_pieces_join)) ||
                          owes_failures(self);
   if (!has_tails || contexts_of(self) == nullptr) return false;
   tell_ends_aside(*self.contexts);
@@ -423,7 +423,7 @@ bool wait_in_task(engine& e, participant& self, awaited& what, std::uint64_t dea
   self.told = participant::untold;
   const bool is_there = self.staying == 0 ? wait_and_give_way(e, self, what, deadline_ns, how)
                                           : wait_on_stack(e, self, what, deadline_ns, how);
-  if (self.ended_pieces != 0) tell_before_wait(e, self);  // the task may take long now
+  if (self.aside.ended_pieces != 0) tell_before_wait(e, self);  // the task may take long now
   LEV_DCHECK(self.running == waits);
   wake_another(e, self);
   return is_there;

@@ -103,7 +103,8 @@ inline void tell_all_for_space(engine& e) noexcept {
 
 // give_slot() ends a slot that no other thread knows any more, and the lease of the mailbox that
 // its task went through.
-inline void give_slot(engine& e, index_cache& cache, slot& s, std::uint32_t task) noexcept {
+[[gnu::always_inline]] inline void give_slot(engine& e, index_cache& cache, slot& s,
+                                             std::uint32_t task) noexcept {
   LEV_DCHECK(&s == &e.task_slots.at(task));
   if (const unsigned worker = s.mailbox.load(memory_order_relaxed); worker != 0) {
     LEV_DCHECK(worker <= e.workers);

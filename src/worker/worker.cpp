@@ -15,6 +15,7 @@
 #include "worker/idle.hpp"
 #include "worker/serving.hpp"
 #include "worker/stage.hpp"
+#include "worker/straight.hpp"
 #include "worker/strips.hpp"
 #include "worker/take.hpp"
 #include "worker/traced.hpp"
@@ -77,7 +78,7 @@ inline void await_staged(engine& e, participant& self, std::uint32_t tag) noexce
 
 // From staged to executed, with the outputs on their way.
 [[gnu::always_inline]] inline void execute_job(engine& e, participant& self, job& j) noexcept {
-  if (self.ended_pieces != 0 &&
+  if (self.aside.ended_pieces != 0 &&
       (self.ended_pieces_join != j.parent || (j.flags & task_is_piece) == 0))
     tell_before_work(e, self);
   if (is_cancelled(e, j)) {
@@ -118,14 +119,8 @@ inline std::uint32_t tag_here(const participant& self) noexcept {
 
 // Whether a piece is noted with others of its join, and none of them was cancelled.
 inline bool is_next_piece(const engine& e, const participant& self, std::uint32_t join) noexcept {
-  return (self.ended_pieces == 0 || self.ended_pieces_join == join) &&
+  return (self.aside.ended_pieces == 0 || self.ended_pieces_join == join) &&
          (e.task_slots.at(join).state.word() & state_bits::cancel_asked) == 0;
-}
-
-// The flags of a task, and the number of its arguments if these should lie in its slot, for one
-// comparison.
-constexpr std::uint32_t shape_of(std::uint32_t flags, std::uint32_t arguments) noexcept {
-  return flags << 8 | arguments;
 }
 
 // Whether a task has its memory in place, is not timed and holds nothing, and there is nothing else
@@ -139,13 +134,13 @@ inline bool is_run_plainly(const engine& e, const participant& self, const Task&
     return false;
   const std::uint32_t more = shape & ~shape_of(task_detached, near_arguments);
   if (more == 0) [[likely]]
-    return self.ended_pieces == 0;
+    return self.aside.ended_pieces == 0;
   return more == shape_of(task_is_piece, 0) && is_next_piece(e, self, t.parent);
 }
 
 // `by`, if not null, holds the task's ticket. True: the ticket is consumed.
-[[gnu::always_inline]] inline bool execute_plainly(engine& e, participant& self, slot& s, job& j,
-                                                   const child* by) noexcept {
+inline bool execute_plainly(engine& e, participant& self, slot& s, job& j,
+                            const child* by) noexcept {
   execute_body(e, self, j, procedure_at(j.procedure).info);
   slot& ended = anew(s);
   if (by != nullptr && try_complete_collected(e, self, ended, j, by->generation())) return true;
@@ -199,18 +194,19 @@ bool divide(engine& e, participant& self, std::uint32_t task) noexcept {
   const std::uint32_t flags = e.task_slots.at(task).flags;
   if ((flags & task_diceable) != 0 && divide(e, self, task)) return;
   // The tasks of a bulk are no slices: they keep their order.
-  if ((flags & task_is_piece) != 0 && (flags & task_timed) != 0) ++self.pieces_in_a_row;
+  constexpr std::uint8_t counted_max = 0xff;
+  if ((flags & task_is_piece) != 0 && (flags & task_timed) != 0 &&
+      self.aside.pieces_in_a_row != counted_max)
+    ++self.aside.pieces_in_a_row;
   job j{job::to_be_taken{}};
   load_job(e, j, task);
   j.tag = tag_here(self);
   run_job(e, self, j);
 }
 
-// Runs a task that was taken from a queue.
-[[gnu::always_inline]] inline bool run_taken(engine& e, participant& self, std::uint32_t task,
-                                             const child* by = nullptr) noexcept {
-  slot& s = e.task_slots.at(task);
-  const std::uint64_t seen = s.state.word();
+// Runs a task that was taken from a queue, of that word.
+[[gnu::noinline]] bool run_plainly(engine& e, participant& self, slot& s, std::uint32_t task,
+                                   std::uint64_t seen, const child* by) noexcept {
   if (!is_run_plainly(e, self, s, shape_of(s.flags, s.argument_count), seen)) {
     run_with_care(e, self, task);
     return false;
@@ -218,6 +214,16 @@ bool divide(engine& e, participant& self, std::uint32_t task) noexcept {
   job j{job::to_be_taken{}};
   read_job(s, j, task, seen);
   return execute_plainly(e, self, s, j, by);
+}
+
+[[gnu::always_inline]] inline void run_taken(engine& e, participant& self,
+                                             std::uint32_t task) noexcept {
+  slot& s = e.task_slots.at(task);
+  const std::uint64_t seen = s.state.word();
+  if (static_cast<std::uint32_t>(seen) == state_bits::live && runs_straight(e, s) &&
+      !is_any_due(self.aside)) [[likely]]
+    return run_straight(e, self, s, task, seen);
+  run_plainly(e, self, s, task, seen, nullptr);
 }
 
 job* new_frame(engine& e, participant& self) noexcept {
@@ -236,6 +242,17 @@ void free_frame(participant& self, const job* j) noexcept {
 }
 
 }  // namespace
+
+[[gnu::noinline]] void end_otherwise(engine& e, participant& self, job& j, int code) noexcept {
+  if (code != 0) {
+    j.task_code = code;
+    j.result = status::task_failed;
+  }
+  if (j.has_transfers) end_transfers(self, j);
+  restore_float_mode(self.float_mode);
+  end_body(self, j);
+  complete(e, self, j);
+}
 
 void help_itself(engine& e, participant& self, std::uint32_t task) noexcept {
   const serving s(self);
@@ -264,15 +281,15 @@ namespace {
 // another worker may have to look for more.
 inline void turn_to_work(engine& e, participant& self, bool is_direct) noexcept {
   if (!is_direct) close_mailbox(e, self);
-  if (self.was_last_poller) wake_another(e, self);
+  if (self.aside.was_last_poller) wake_another(e, self);
 }
 
 // Whether the next task of the own inbox is next for a participant that has ended one: no other
 // context, letter or sleeper waits for a look, and no other task has its turn (take_in_turn()).
 inline bool is_undisturbed(const participant& self) noexcept {
-  const std::uint32_t others = self.is_mailbox_open.load(memory_order_relaxed) |
-                               std::uint32_t{self.was_last_poller} | self.pieces_in_a_row;
-  return others == 0 && !has_other_contexts(self);
+  const asides& a = self.aside;
+  return !a.is_mailbox_open && !a.was_last_poller && a.other_contexts == 0 &&
+         a.pieces_in_a_row == 0;
 }
 
 // From here on an idle worker may take the job.
@@ -365,11 +382,11 @@ bool run_ahead(engine& e, participant& self, bool takes_more) noexcept {
   return true;
 }
 
-[[gnu::always_inline]] inline bool run_above(engine& e, participant& self, std::uint32_t task,
-                                             const child* by) noexcept {
+bool run_above(engine& e, participant& self, std::uint32_t task, const child* by) noexcept {
   LEV_DCHECK(self.running != nullptr && self.running->task != task);
   turn_to_work(e, self, false);
-  return run_taken(e, self, task, by);
+  slot& s = e.task_slots.at(task);
+  return run_plainly(e, self, s, task, s.state.word(), by);
 }
 
 // A callback may wait for the task, or for one that waits for its mutex: before it is in hand.
@@ -382,43 +399,19 @@ bool run_ahead(engine& e, participant& self, bool takes_more) noexcept {
 // Takes a child out of the own inbox if it is the youngest there. One whose ticket was released may
 // wait for what its parent does next, and the number of a ticket that was used up may be another
 // task's by now.
-[[gnu::always_inline]] inline bool take_child(engine& e, participant& self, child one) noexcept {
+bool take_child(engine& e, participant& self, child one) noexcept {
   if (!self.inbox.ends_with(one.task())) return false;
   if (owes_ends(self) && !is_last_when_told(e, self, one.task())) return false;
   return e.task_slots.at(one.task()).state.is_pending(one.generation()) &&
          self.inbox.try_pop_last();
 }
 
-[[gnu::noinline]] void run_others(engine& e, participant& self, next_children& others) noexcept {
-  child one;
-  while (others.next(&one) && take_child(e, self, one) && run_above(e, self, one.task(), &one)) {
-  }
-}
-
 }  // namespace
 
-namespace {
-
-[[gnu::always_inline]] inline bool run_taken_child(engine& e, participant& self, child first,
-                                                   next_children* others) noexcept {
-  if (!run_above(e, self, first.task(), &first)) return false;
-  if (others != nullptr) run_others(e, self, *others);
-  return true;
-}
-// Of a task that has changed its floating-point mode.
-[[gnu::noinline, gnu::cold]] bool run_in_own_mode(engine& e, participant& self, child first,
-                                                  next_children* others) noexcept {
+[[gnu::noinline]] bool run_child_with_care(engine& e, participant& self, child one) noexcept {
+  if (!take_child(e, self, one)) return false;
   const mode_of_waiter m(self);
-  return run_taken_child(e, self, first, others);
-}
-
-}  // namespace
-
-bool run_child(engine& e, participant& self, child first, next_children* others) noexcept {
-  if (!take_child(e, self, first)) return false;
-  if (!runs_in_plain_mode(self)) [[unlikely]]
-    return run_in_own_mode(e, self, first, others);
-  return run_taken_child(e, self, first, others);
+  return run_above(e, self, one.task(), &one);
 }
 
 void run_on_top(engine& e, participant& self, std::uint32_t task) noexcept {
@@ -446,27 +439,58 @@ namespace {
 
 }  // namespace
 
+namespace {
+
+// Goes on after a task with those of the own inbox, and with those that a host takes alone.
+constexpr std::uint32_t more_tasks_max = 32;
+inline bool take_more(engine& e, participant& self, std::uint32_t* task) noexcept {
+  if (!self.inbox.has_any()) return take_alone(e, self, task);
+  *task = take_own(e, anew(self));
+  return *task != no_slot;
+}
+inline bool is_over(awaited& what) noexcept {
+  return seems_over(what) && what.is_there();
+}
+// For a participant that has some of what is_undisturbed() does not ask for.
+[[gnu::noinline]] void run_more_with_care(engine& e, participant& self, awaited& what) noexcept {
+  std::uint32_t task = no_slot;
+  for (std::uint32_t i = 0; i < more_tasks_max; ++i) {
+    if (!is_undisturbed(self) || is_over(what) || !take_more(e, self, &task)) return;
+    run_taken(e, self, task);
+  }
+}
+[[gnu::always_inline]] inline void run_more(engine& e, participant& self, awaited& what) noexcept {
+  std::uint32_t task = no_slot;
+  for (std::uint32_t left = more_tasks_max; left != 0; --left) {
+    participant& taker = anew(self);
+    if (is_any(taker.aside)) return run_more_with_care(e, taker, what);
+    if (is_over(what) || !take_more(e, taker, &task)) return;
+    slot& s = e.task_slots.at(task);
+    const std::uint64_t seen = s.state.word();
+    if (static_cast<std::uint32_t>(seen) == state_bits::live && runs_straight(e, s)) [[likely]] {
+      run_straight(e, taker, s, task, seen);
+    } else {
+      run_plainly(e, taker, s, task, seen, nullptr);
+    }
+  }
+}
+
+}  // namespace
+
 void run_staged(engine& e, participant& self) noexcept {
   LEV_DCHECK(runs_here(self) && self.ahead_count != 0);
   run_ahead(e, self, false);
 }
 
 bool run_some(engine& e, participant& self, awaited* what) noexcept {
-  constexpr std::uint32_t most = 32;
   LEV_DCHECK(runs_here(self));
   if (self.frames != nullptr) return run_ahead(e, self, true);
   if (self.mailbox.has_letter(self.letters_seen) && run_letter(e, self)) return true;
-  std::uint32_t task = take_in_turn(e, self);
+  const std::uint32_t task = take_in_turn(e, self);
   if (task == no_slot) return false;
   turn_to_work(e, self, false);
-  std::uint32_t left = what == nullptr ? 1 : most;
-  while (task != no_slot) {
-    run_taken(anew(e), self, task);
-    participant& taker = anew(self);
-    if (--left == 0 || !is_undisturbed(taker) || is_over(*what)) break;
-    task = take_own(e, taker);
-    if (task == no_slot) task = take_alone(e, taker);
-  }
+  run_taken(e, self, task);
+  if (what != nullptr) run_more(e, self, *what);
   return true;
 }
 

@@ -27,19 +27,8 @@ struct child {
   std::uint32_t task() const noexcept { return static_cast<std::uint32_t>(id) - 1; }
   std::uint32_t generation() const noexcept { return static_cast<std::uint32_t>(id >> 32); }
 };
-// Those behind a child. next() is called when the ticket of the one before is consumed: until then
-// another task may use theirs. False: there is none.
-struct next_children {
-  virtual bool next(child* one) noexcept = 0;
-
- protected:
-  ~next_children() = default;
-};
-// run_child() runs one on top of that task if it is the youngest of the own inbox: fork and join,
-// if no participant has taken it yet. The ticket of one that succeeds, and of which nobody else
-// awaits the end, is consumed with that end; then `others`, if not null, are run in the same way.
-// False: the ticket of the first one is not consumed.
-bool run_child(engine& e, participant& self, child first, next_children* others) noexcept;
+// run_child_with_care() is run_child() (straight.hpp) for what that leaves to it.
+[[gnu::noinline]] bool run_child_with_care(engine& e, participant& self, child one) noexcept;
 // drain() completes the task whose outputs are in flight, if there is one. tell_ends() tells all
 // ends here, and settle() also those who wait for the end of everything. give_back_ahead() gives
 // the tasks staged here to others.
@@ -48,7 +37,7 @@ inline bool owes_failures(const participant& self) noexcept {
   return self.failing != no_slot && !self.is_telling;
 }
 inline bool owes_ends(const participant& self) noexcept {
-  return self.ended_pieces != 0 || self.draining != nullptr || owes_failures(self);
+  return self.aside.ended_pieces != 0 || self.draining != nullptr || owes_failures(self);
 }
 void tell_ends(engine& e, participant& self) noexcept;
 // has_callback() tells whether a callback waits for the end of a task in hand, or of the whole of

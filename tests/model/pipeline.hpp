@@ -89,6 +89,9 @@ const machine_kind* find_machine_kind(const char*) noexcept {
   return &model::this_kind;
 }
 void set_current_actor(void*) noexcept {}
+thread_notes swap_notes(const thread_notes&) noexcept {
+  return {};
+}
 void forget_last_runtime() noexcept {}
 unsigned available_cores() noexcept {
   return 2;
@@ -182,7 +185,8 @@ struct pipeline : scenario<Derived, Workers + Hosts> {
     copies_ahead = Derived::depth > 1;
     core = detail::open(c);
     core->is_straight = Derived::is_straight;
-    core->submits_straight = Derived::is_straight && core->has_heavy_fence;
+    core->straight_procedures =
+        Derived::is_straight && core->has_heavy_fence ? procedure_count_max + 1 : 0;
     core->runs_plainly.store(Derived::is_straight ? 1 : 0, std::memory_order_relaxed);
   }
   void thread(unsigned index) {

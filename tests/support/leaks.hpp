@@ -16,7 +16,7 @@ inline void expect_idle(detail::runtime_state& c, participant& p) {
   EXPECT_EQ(p.ahead_count, 0u);
   EXPECT_EQ(p.draining, nullptr);
   EXPECT_EQ(p.frames_used, 0u);
-  EXPECT_EQ(p.ended_pieces, 0u) << "pieces not counted at their join";
+  EXPECT_EQ(p.aside.ended_pieces, 0u) << "pieces not counted at their join";
   EXPECT_EQ(p.nest, 0u);
   EXPECT_EQ(p.running, nullptr);
   EXPECT_EQ(p.failing, no_slot);

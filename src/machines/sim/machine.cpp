@@ -91,7 +91,6 @@ class sim_machine final : public machine {
     from.is_finished = true;
     actor& to = l.home->take_next();
     set_current_actor(to.bound);
-    forget_last_runtime();
     context::finish_to(from.own, to.own);
   }
 
@@ -158,7 +157,6 @@ void sim_machine::switch_to(actor& from, actor& to) noexcept {
   if (&from == &to) return;
   from.bound = current_actor();
   set_current_actor(to.bound);
-  forget_last_runtime();
   context::switch_to(from.own, to.own);
 }
 
