@@ -98,8 +98,8 @@ class index_ring {
     // Pairs with try_push_all().
     const std::uint64_t c = cells[position & mask].load(memory_order_acquire);
     *value = static_cast<std::uint32_t>(c);
-    *later = static_cast<std::uint32_t>(
-        cells[(position + ahead) & mask].load(memory_order_relaxed));
+    *later =
+        static_cast<std::uint32_t>(cells[(position + ahead) & mask].load(memory_order_relaxed));
     std::uint32_t head = position;
     if (sequence(c) != position + 1 ||
         !head_.compare_exchange_strong(head, position + 1, memory_order_relaxed))

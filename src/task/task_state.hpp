@@ -166,17 +166,13 @@ class task_state {
   // try_finish_alone() is try_finish() with success of a task in whose word nobody has announced
   // anything, nor asked for its end. False: somebody has, or does so now.
   bool try_finish_alone(std::uint64_t& seen) noexcept {
-    if (static_cast<std::uint32_t>(seen) != bits::live) return false;
-    // Pairs with peek(), collect() and word(): publishes the outcome, which is 0, and the outputs.
-    // And with announce(): on failure what it published is visible.
-    return word_.compare_exchange_strong(seen, seen + (bits::done - bits::live),
-                                         memory_order_acq_rel, memory_order_acquire);
+    return static_cast<std::uint32_t>(seen) == bits::live && try_finish_plainly(seen);
   }
-
-  // finish_plainly() is the same for a caller that knows that `seen` says nothing.
+  // try_finish_plainly() is the same for a caller that knows that nobody had when it looked.
   bool try_finish_plainly(std::uint64_t& seen) noexcept {
     LEV_DCHECK(static_cast<std::uint32_t>(seen) == bits::live);
-    // Pairs as in try_finish_alone().
+    // Pairs with peek(), collect() and word(): publishes the outcome, which is 0, and the outputs.
+    // And with announce(): on failure what it published is visible.
     return word_.compare_exchange_strong(seen, seen + (bits::done - bits::live),
                                          memory_order_acq_rel, memory_order_acquire);
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "worker/enqueue.hpp"
+#include "worker/worker.hpp"
 
 namespace lev {
 
@@ -34,6 +35,13 @@ inline void open_mailbox(participant& self) noexcept {
 
 inline void close_mailbox(engine& e, participant& self) noexcept {
   if (self.aside.is_mailbox_open) close_open_mailbox(e, self);
+}
+
+// turn_to_work() is called when a task was taken. Unless it is a letter, the mailbox is not polled
+// for a while; and another worker may have to look for more.
+inline void turn_to_work(engine& e, participant& self, bool is_direct) noexcept {
+  if (!is_direct) close_mailbox(e, self);
+  if (self.aside.was_last_poller) wake_another(e, self);
 }
 
 }  // namespace lev

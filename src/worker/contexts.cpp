@@ -205,8 +205,8 @@ bool is_consistent(const contexts& c, const held_context& in_ring) noexcept {
   for (const held_context* h = c.free; h != nullptr && unused <= contexts_max; h = h->next)
     ++unused;
   return ring == c.live && waiting == c.waiting_count && timed == c.timed_count &&
-         c.self->aside.other_contexts == ring + waiting - 1 &&
-         last == c.last_waiting && ring + waiting + unused + c.lacking == contexts_max;
+         c.self->aside.other_contexts == ring + waiting - 1 && last == c.last_waiting &&
+         ring + waiting + unused + c.lacking == contexts_max;
 }
 
 contexts* contexts_of(participant& self) noexcept {

@@ -205,8 +205,7 @@ void idle(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns
   if (helps) {
     e.doorbell.start_polling();
     const bool takes_letters = self.is_worker && self.running == nullptr;
-    if (takes_letters && self.is_mailbox_open.load(memory_order_relaxed) == 0)
-      open_mailbox(self);
+    if (takes_letters && self.is_mailbox_open.load(memory_order_relaxed) == 0) open_mailbox(self);
   }
   const std::uint64_t spin_ns = is_crowded(e) ? 0 : e.settings.spin_ns;
   const std::uint64_t spin_end_ns =

@@ -105,9 +105,9 @@ struct ending {
   std::uint8_t flags;
   // For most tasks the rest is 0, written as one word.
   status result;
-  bool is_direct;       // in hand: it came as a letter
-  bool has_transfers;   // in hand: gets and puts of its own
-  std::uint8_t spare;   // always 0
+  bool is_direct;      // in hand: it came as a letter
+  bool has_transfers;  // in hand: gets and puts of its own
+  std::uint8_t spare;  // always 0
   int task_code;
 };
 static_assert(sizeof(ending) == 24);
@@ -378,8 +378,8 @@ inline bool is_at_work(const participant& p) noexcept {
 
 // is_at_rest() is for assertions: a participant has nothing left that it took or owes.
 inline bool is_at_rest(const participant& p) noexcept {
-  return p.running == nullptr && p.nest == 0 && p.aside.ended_pieces == 0 && p.draining == nullptr &&
-         p.ahead_count == 0 && !p.is_telling && !p.queues_late;
+  return p.running == nullptr && p.nest == 0 && p.aside.ended_pieces == 0 &&
+         p.draining == nullptr && p.ahead_count == 0 && !p.is_telling && !p.queues_late;
 }
 
 // want_slot: one slot, for a submit of a host (wake_for_slot()).

@@ -34,6 +34,11 @@ inline bool runs_straight(const engine& e, const slot& s) noexcept {
   return more == 0 && e.runs_plainly.load(memory_order_relaxed) != 0;
 }
 
+// run_plainly() runs a task that was taken from a queue, of that word, of which the straight line
+// will not have. `by`, if not null, holds its ticket. True: the ticket is consumed.
+[[gnu::noinline]] bool run_plainly(engine& e, participant& self, slot& s, std::uint32_t task,
+                                   std::uint64_t seen, const child* by) noexcept;
+
 // end_otherwise() brings a task to its end that has not simply succeeded.
 [[gnu::noinline]] void end_otherwise(engine& e, participant& self, job& j, int code) noexcept;
 
@@ -70,10 +75,12 @@ inline bool runs_straight(const engine& e, const slot& s) noexcept {
 [[gnu::always_inline]] inline bool run_child(engine& e, participant& self, child one) noexcept {
   if (!self.inbox.ends_with(one.task())) return false;
   slot& s = e.task_slots.at(one.task());
-  if (s.state.word() != task_state<>::pending_word(one.generation()) ||
-      !runs_straight(e, s) || is_any_due(self.aside) || !keeps_plain_mode(self)) [[unlikely]]
+  if (s.state.word() != task_state<>::pending_word(one.generation()) || is_any_due(self.aside))
+      [[unlikely]]
     return run_child_with_care(e, self, one);
   if (!self.inbox.try_pop_last()) return false;
+  if (!runs_straight(e, s) || !keeps_plain_mode(self)) [[unlikely]]
+    return run_taken_child(e, self, one);
   LEV_DCHECK(self.running != nullptr && self.running->task != one.task());
   job j{job::to_be_taken{}};
   read_job(s, j, one.task(), task_state<>::pending_word(one.generation()));

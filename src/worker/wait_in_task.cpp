@@ -341,9 +341,10 @@ bool idle_in_task(engine& e, participant& self, awaited& what, std::uint64_t dea
 
 bool tell_tails_aside(engine& e, participant& self) noexcept {
   LEV_DCHECK(self.running != nullptr);
-  const bool has_tails = (self.draining != nullptr && has_tail(e, *self.draining)) ||
-                         (self.aside.ended_pieces != 0 && has_callback(e, self.ended_pieces_join)) ||
-                         owes_failures(self);
+  const bool has_tails =
+      (self.draining != nullptr && has_tail(e, *self.draining)) ||
+      (self.aside.ended_pieces != 0 && has_callback(e, self.ended_pieces_join)) ||
+      owes_failures(self);
   if (!has_tails || contexts_of(self) == nullptr) return false;
   tell_ends_aside(*self.contexts);
   return true;

@@ -204,18 +204,6 @@ bool divide(engine& e, participant& self, std::uint32_t task) noexcept {
   run_job(e, self, j);
 }
 
-// Runs a task that was taken from a queue, of that word.
-[[gnu::noinline]] bool run_plainly(engine& e, participant& self, slot& s, std::uint32_t task,
-                                   std::uint64_t seen, const child* by) noexcept {
-  if (!is_run_plainly(e, self, s, shape_of(s.flags, s.argument_count), seen)) {
-    run_with_care(e, self, task);
-    return false;
-  }
-  job j{job::to_be_taken{}};
-  read_job(s, j, task, seen);
-  return execute_plainly(e, self, s, j, by);
-}
-
 [[gnu::always_inline]] inline void run_taken(engine& e, participant& self,
                                              std::uint32_t task) noexcept {
   slot& s = e.task_slots.at(task);
@@ -242,6 +230,17 @@ void free_frame(participant& self, const job* j) noexcept {
 }
 
 }  // namespace
+
+[[gnu::noinline]] bool run_plainly(engine& e, participant& self, slot& s, std::uint32_t task,
+                                   std::uint64_t seen, const child* by) noexcept {
+  if (!is_run_plainly(e, self, s, shape_of(s.flags, s.argument_count), seen)) {
+    run_with_care(e, self, task);
+    return false;
+  }
+  job j{job::to_be_taken{}};
+  read_job(s, j, task, seen);
+  return execute_plainly(e, self, s, j, by);
+}
 
 [[gnu::noinline]] void end_otherwise(engine& e, participant& self, job& j, int code) noexcept {
   if (code != 0) {
@@ -276,13 +275,6 @@ bool drain(engine& e, participant& self) noexcept {
 }
 
 namespace {
-
-// Called when a task was taken. Unless it is a letter, the mailbox is not polled for a while; and
-// another worker may have to look for more.
-inline void turn_to_work(engine& e, participant& self, bool is_direct) noexcept {
-  if (!is_direct) close_mailbox(e, self);
-  if (self.aside.was_last_poller) wake_another(e, self);
-}
 
 // Whether the next task of the own inbox is next for a participant that has ended one: no other
 // context, letter or sleeper waits for a look, and no other task has its turn (take_in_turn()).
@@ -382,41 +374,7 @@ bool run_ahead(engine& e, participant& self, bool takes_more) noexcept {
   return true;
 }
 
-bool run_above(engine& e, participant& self, std::uint32_t task, const child* by) noexcept {
-  LEV_DCHECK(self.running != nullptr && self.running->task != task);
-  turn_to_work(e, self, false);
-  slot& s = e.task_slots.at(task);
-  return run_plainly(e, self, s, task, s.state.word(), by);
-}
-
-// A callback may wait for the task, or for one that waits for its mutex: before it is in hand.
-[[gnu::noinline]] bool is_last_when_told(engine& e, participant& self,
-                                         std::uint32_t task) noexcept {
-  tell_before_wait(e, self);
-  return self.inbox.ends_with(task);
-}
-
-// Takes a child out of the own inbox if it is the youngest there. One whose ticket was released may
-// wait for what its parent does next, and the number of a ticket that was used up may be another
-// task's by now.
-bool take_child(engine& e, participant& self, child one) noexcept {
-  if (!self.inbox.ends_with(one.task())) return false;
-  if (owes_ends(self) && !is_last_when_told(e, self, one.task())) return false;
-  return e.task_slots.at(one.task()).state.is_pending(one.generation()) &&
-         self.inbox.try_pop_last();
-}
-
 }  // namespace
-
-[[gnu::noinline]] bool run_child_with_care(engine& e, participant& self, child one) noexcept {
-  if (!take_child(e, self, one)) return false;
-  const mode_of_waiter m(self);
-  return run_above(e, self, one.task(), &one);
-}
-
-void run_on_top(engine& e, participant& self, std::uint32_t task) noexcept {
-  run_above(e, self, task, nullptr);
-}
 
 void give_back_ahead(engine& e, participant& self) noexcept {
   while (job* j = next_ahead(e, self)) {

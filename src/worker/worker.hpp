@@ -27,8 +27,10 @@ struct child {
   std::uint32_t task() const noexcept { return static_cast<std::uint32_t>(id) - 1; }
   std::uint32_t generation() const noexcept { return static_cast<std::uint32_t>(id >> 32); }
 };
-// run_child_with_care() is run_child() (straight.hpp) for what that leaves to it.
+// run_child_with_care() is run_child() (straight.hpp) for what that leaves to it, and
+// run_taken_child() for what it has taken.
 [[gnu::noinline]] bool run_child_with_care(engine& e, participant& self, child one) noexcept;
+[[gnu::noinline]] bool run_taken_child(engine& e, participant& self, child one) noexcept;
 // drain() completes the task whose outputs are in flight, if there is one. tell_ends() tells all
 // ends here, and settle() also those who wait for the end of everything. give_back_ahead() gives
 // the tasks staged here to others.

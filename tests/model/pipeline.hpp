@@ -186,7 +186,7 @@ struct pipeline : scenario<Derived, Workers + Hosts> {
     core = detail::open(c);
     core->is_straight = Derived::is_straight;
     core->straight_procedures =
-        Derived::is_straight && core->has_heavy_fence ? procedure_count_max + 1 : 0;
+        Derived::is_straight && core->has_heavy_fence ? lev::procedure_count_max + 1 : 0;
     core->runs_plainly.store(Derived::is_straight ? 1 : 0, std::memory_order_relaxed);
   }
   void thread(unsigned index) {

@@ -361,7 +361,7 @@ int usual_orders() {
       .check<cancelling>("cancelling")
       .plant("sleep: no last look, in the pipeline")
       .plant("sleep: the waiter is not armed")
-      .plant("sleep: who was woken does not say that it polls")
+      .plant("open_mailbox: the owner takes it for closed")
       .plant("submit: a letter to one that sleeps")
       .plant("directed: the hand-over is lost", "two hosts of one core")
       .plant("directed: sleeps without having said so", "two hosts of one core")
