@@ -300,10 +300,10 @@ constexpr std::uint32_t workers_max = 1024;  // of one runtime
 // current_actor(): the participant the running code belongs to, null on a host thread that does not
 // run tasks at the moment. A machine that switches actors on one thread sets it at every switch.
 void* current_actor() noexcept;
-// A thread's notes about itself: the actor, and the runtime that it last called into (0: none), with
-// its participant there: the actor, if that is of this runtime. They are in one place because each
-// access to thread-local data may be a call. For code in which no switch can come between finding
-// the place and using it.
+// A thread's notes about itself: the actor, and the runtime that it last called into (0: none),
+// with its participant there: the actor, if that is of this runtime. They are in one place because
+// each access to thread-local data may be a call. For code in which no switch can come between
+// finding the place and using it.
 struct thread_notes {
   void* actor = nullptr;
   std::uint64_t runtime_id = 0;

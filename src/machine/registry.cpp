@@ -56,14 +56,14 @@ __attribute__((noinline)) void* current_actor() noexcept {
   return this_thread_notes.actor;
 }
 __attribute__((noinline)) void set_current_actor(void* actor) noexcept {
-  this_thread_notes.actor = actor;
-  this_thread_notes.runtime_id = 0;
+  this_thread_notes = {actor, 0, nullptr};
 }
 __attribute__((noinline)) thread_notes swap_notes(const thread_notes& now) noexcept {
   return std::exchange(this_thread_notes, now);
 }
 __attribute__((noinline)) void forget_last_runtime() noexcept {
   this_thread_notes.runtime_id = 0;
+  this_thread_notes.self = nullptr;
 }
 
 }  // namespace lev

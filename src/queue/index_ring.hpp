@@ -89,8 +89,8 @@ class index_ring {
   // position() is where the next value comes from, unless a consumer takes it meanwhile.
   std::uint32_t position() const noexcept { return head_.load(memory_order_relaxed); }
   // try_pop_at() pops the value at that position. False: it is not there yet, or another consumer
-  // has popped since. `later` is the value `ahead` positions behind it, or 0 if that is not there: a
-  // hint.
+  // has popped since. `later` is the value `ahead` positions behind it, or 0 if that is not there:
+  // a hint.
   bool try_pop_at(std::uint32_t position, std::uint32_t* value, std::uint32_t ahead,
                   std::uint32_t* later) noexcept {
     cell* const cells = cells_;

@@ -222,15 +222,14 @@ static bool is_below(const runtime_state& c, const participant& p) noexcept {
 
 [[gnu::noinline]] participant* here(runtime_state& c) noexcept {
   const thread_notes& notes = this_thread_notes;
-  if (auto* actor = static_cast<participant*>(notes.actor);
-      actor != nullptr && actor->engine == &c) {
-    note_last(c.id, actor);
-    return actor;
-  }
   auto* last = static_cast<participant*>(notes.self);
   // A runtime that was never open has the number that means none.
   LEV_DCHECK(notes.runtime_id != c.id || last == nullptr || last->engine == &c);
-  return notes.runtime_id == c.id ? last : find_binding(c);
+  if (notes.runtime_id == c.id) return last;
+  auto* const actor = static_cast<participant*>(notes.actor);
+  if (actor == nullptr || actor->engine != &c) return find_binding(c);
+  note_last(c.id, actor);
+  return actor;
 }
 
 void begin_service(participant& self) noexcept {

@@ -48,9 +48,9 @@ struct runtime_state : engine {
 // part in the runtime (engine::why_absent).
 participant* here(runtime_state& c) noexcept;
 
-// is_noted() tells whether the thread's notes have its participant, which is noted_here() then; else
-// ask here(). They are for a function that begins with them and asks no more, and is not inlined: so
-// no place of the notes is kept across a switch of stacks.
+// is_noted() tells whether the thread's notes have its participant, which is noted_here() then;
+// else ask here(). They are for a function that begins with them and asks no more, and is not
+// inlined: so no place of the notes is kept across a switch of stacks.
 [[gnu::always_inline]] inline bool is_noted(runtime_state& c) noexcept {
 #ifdef LEVERET_MODEL_CHECKER
   return here(c) != nullptr;  // its threads are one thread

@@ -131,8 +131,10 @@ template <bool is_post>
                                                std::uint64_t plain_kinds) {
   const procedure_entry* const p = find_procedure(d.procedure);
   const std::uint32_t kept = self.free_slots.count();
-  if (p == nullptr || kept == 0 || !passes_plainly(d, *p, plain_kinds))
-    return submit_any_way(c, d, nullptr, is_post);
+  const bool is_plain =
+      p != nullptr && kept != 0 &&
+      (is_of_plain_kinds(*p, plain_kinds | plain_kinds_far) || passes_plainly(d, *p));
+  if (!is_plain) return submit_any_way(c, d, nullptr, is_post);
   return d.argument_count > near_arguments
              ? submit_far<is_post>(c, d, self, kept)
              : submit_passed<is_post>(c, d, self, plain_kinds_unknown);

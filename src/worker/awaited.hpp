@@ -33,9 +33,10 @@ struct awaited {
   ~awaited() = default;
 };
 
-// Of one task, it may say yes when only something was announced there: then ask it.
-inline bool seems_over(awaited& what) noexcept {
-  return what.one != nullptr ? what.one->word() != what.pending : what.is_there();
+// The word of one task is mostly the same as before, with nothing announced.
+inline bool is_over(awaited& what) noexcept {
+  if (what.one == nullptr) return what.is_there();
+  return what.one->word() != what.pending && !what.one->is_still(what.pending);
 }
 
 // When a wait inside a task gives up: when every context of every participant waits, or when no

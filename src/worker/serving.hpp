@@ -22,7 +22,7 @@ class acting {
   // Another runtime's participant that was noted may be in use by now: by a task that waits.
   ~acting() {
     if (outer_.actor != nullptr && outer_.actor != &self_) self_.serves_in = outer_in_;
-    if (outer_.self != &self_) outer_.runtime_id = 0;
+    if (outer_.self != &self_) outer_ = {outer_.actor, 0, nullptr};
     swap_notes(outer_);
   }
   acting(acting&&) = delete;

@@ -34,14 +34,6 @@ inline bool runs_straight(const engine& e, const slot& s) noexcept {
   return more == 0 && e.runs_plainly.load(memory_order_relaxed) != 0;
 }
 
-// run_plainly() runs a task that was taken from a queue, of that word, of which the straight line
-// will not have. `by`, if not null, holds its ticket. True: the ticket is consumed.
-[[gnu::noinline]] bool run_plainly(engine& e, participant& self, slot& s, std::uint32_t task,
-                                   std::uint64_t seen, const child* by) noexcept;
-
-// end_otherwise() brings a task to its end that has not simply succeeded.
-[[gnu::noinline]] void end_otherwise(engine& e, participant& self, job& j, int code) noexcept;
-
 // Runs the body. False: it has ended the task otherwise.
 [[gnu::always_inline]] inline bool run_body_straight(engine& e, participant& self,
                                                      job& j) noexcept {

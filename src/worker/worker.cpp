@@ -204,6 +204,19 @@ bool divide(engine& e, participant& self, std::uint32_t task) noexcept {
   run_job(e, self, j);
 }
 
+// Runs a task that was taken from a queue, of that word.
+[[gnu::always_inline]] inline bool run_seen(engine& e, participant& self, slot& s,
+                                            std::uint32_t task, std::uint64_t seen,
+                                            const child* by) noexcept {
+  if (!is_run_plainly(e, self, s, shape_of(s.flags, s.argument_count), seen)) {
+    run_with_care(e, self, task);
+    return false;
+  }
+  job j{job::to_be_taken{}};
+  read_job(s, j, task, seen);
+  return execute_plainly(e, self, s, j, by);
+}
+
 [[gnu::always_inline]] inline void run_taken(engine& e, participant& self,
                                              std::uint32_t task) noexcept {
   slot& s = e.task_slots.at(task);
@@ -231,15 +244,9 @@ void free_frame(participant& self, const job* j) noexcept {
 
 }  // namespace
 
-[[gnu::noinline]] bool run_plainly(engine& e, participant& self, slot& s, std::uint32_t task,
-                                   std::uint64_t seen, const child* by) noexcept {
-  if (!is_run_plainly(e, self, s, shape_of(s.flags, s.argument_count), seen)) {
-    run_with_care(e, self, task);
-    return false;
-  }
-  job j{job::to_be_taken{}};
-  read_job(s, j, task, seen);
-  return execute_plainly(e, self, s, j, by);
+bool run_plainly(engine& e, participant& self, slot& s, std::uint32_t task, std::uint64_t seen,
+                 const child* by) noexcept {
+  return run_seen(e, self, s, task, seen, by);
 }
 
 [[gnu::noinline]] void end_otherwise(engine& e, participant& self, job& j, int code) noexcept {
@@ -275,14 +282,6 @@ bool drain(engine& e, participant& self) noexcept {
 }
 
 namespace {
-
-// Whether the next task of the own inbox is next for a participant that has ended one: no other
-// context, letter or sleeper waits for a look, and no other task has its turn (take_in_turn()).
-inline bool is_undisturbed(const participant& self) noexcept {
-  const asides& a = self.aside;
-  return !a.is_mailbox_open && !a.was_last_poller && a.other_contexts == 0 &&
-         a.pieces_in_a_row == 0;
-}
 
 // From here on an idle worker may take the job.
 void show_staged(engine& e, participant& self, job& j) noexcept {
@@ -406,15 +405,14 @@ inline bool take_more(engine& e, participant& self, std::uint32_t* task) noexcep
   *task = take_own(e, anew(self));
   return *task != no_slot;
 }
-inline bool is_over(awaited& what) noexcept {
-  return seems_over(what) && what.is_there();
-}
-// For a participant that has some of what is_undisturbed() does not ask for.
+// For a participant that has something to see to, but nothing that has its turn now: pieces that
+// have ended, as a rule.
 [[gnu::noinline]] void run_more_with_care(engine& e, participant& self, awaited& what) noexcept {
   std::uint32_t task = no_slot;
   for (std::uint32_t i = 0; i < more_tasks_max; ++i) {
-    if (!is_undisturbed(self) || is_over(what) || !take_more(e, self, &task)) return;
-    run_taken(e, self, task);
+    if (is_turn_due(self.aside) || is_over(what) || !take_more(e, self, &task)) return;
+    slot& s = e.task_slots.at(task);
+    run_seen(e, self, s, task, s.state.word(), nullptr);
   }
 }
 [[gnu::always_inline]] inline void run_more(engine& e, participant& self, awaited& what) noexcept {
