@@ -39,8 +39,9 @@ struct process_count {
   double worker = 0;
 };
 
-// count_processes() steps through both processes: callgrind cannot run worker processes. Throws
-// std::exception where that is not to be had, and says why.
-process_count count_processes(unsigned rounds);
+// count_processes() steps through both processes: callgrind cannot run worker processes. If it
+// `prints`, it lists the instructions (stepper.cpp). Throws std::exception where that is not to be
+// had, and says why.
+process_count count_processes(unsigned rounds, bool prints = false);
 
 }  // namespace bench::counted

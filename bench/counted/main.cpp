@@ -2,6 +2,7 @@
 //
 //   leveret-counted [--json]
 //   leveret-counted --run CASE    what callgrind runs
+//   leveret-counted --walk        each instruction of some tasks on `processes` (stepper.cpp)
 #include "counted/cases.hpp"
 #include "registry.hpp"
 
@@ -12,7 +13,7 @@
 namespace {
 
 int usage() {
-  std::fputs("usage: leveret-counted [--json | --run CASE]\n", stderr);
+  std::fputs("usage: leveret-counted [--json | --run CASE | --walk]\n", stderr);
   return 2;
 }
 
@@ -33,6 +34,8 @@ int measure(bool json) {
 }  // namespace
 
 int main(int argc, char** argv) try {
+  if (argc == 2 && std::strcmp(argv[1], "--walk") == 0)
+    return bench::counted::count_processes(5, true), 0;
   const bool json = argc == 2 && std::strcmp(argv[1], "--json") == 0;
   if (argc == 3 && std::strcmp(argv[1], "--run") == 0) return run_case(argv[2]);
   return argc == 1 || json ? measure(json) : usage();

@@ -8,6 +8,9 @@
 //   4. The host waits for both, and is stepped from before to after.
 //
 // Nobody polls while it is stepped: the worker has its second task, and the host its ends.
+//
+// A walk is a list of the instructions of some rounds, as "3 submit leveret-counted 0x5e2a0": the
+// round, the part, the file that it is in, and where, as addr2line and objdump want it.
 #include "counted/cases.hpp"
 #include "remote/remote_crew.hpp"
 #include "runtime/runtime_state.hpp"
@@ -26,7 +29,11 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <string>
 #endif
 
 namespace bench::counted {
@@ -91,9 +98,42 @@ struct stopped {
   long value = 0;
 };
 
+// Where the files lie that a process has mapped.
+class mapped_files {
+ public:
+  explicit mapped_files(pid_t process) {
+    std::ifstream maps("/proc/" + std::to_string(process) + "/maps");
+    for (std::string text; std::getline(maps, text);) {
+      std::istringstream words(text);
+      std::string range, rights, offset, device, node, path;
+      words >> range >> rights >> offset >> device >> node >> path;
+      const std::size_t dash = range.find('-');
+      const std::uint64_t begin = std::stoull(range, nullptr, 16);
+      // The first part of a file is where its addresses begin.
+      if (parts_.empty() || parts_.back().path != path) origin_ = begin;
+      parts_.push_back({begin, std::stoull(range.substr(dash + 1), nullptr, 16), origin_, path});
+    }
+  }
+  void print(std::uint64_t address) const {
+    for (const part& p : parts_) {
+      if (address < p.begin || address >= p.end) continue;
+      const std::string name = p.path.substr(p.path.rfind('/') + 1);
+      std::printf("%s %#llx\n", name.c_str(), static_cast<unsigned long long>(address - p.origin));
+    }
+  }
+
+ private:
+  struct part {
+    std::uint64_t begin, end, origin;
+    std::string path;
+  };
+  std::vector<part> parts_;
+  std::uint64_t origin_ = 0;
+};
+
 class stepper {
  public:
-  explicit stepper(pid_t host) : host_(host) {}
+  stepper(pid_t host, bool prints) : host_(host), prints_(prints) {}
   ~stepper() {
     if (worker_ != 0) ptrace(PTRACE_DETACH, worker_, nullptr, nullptr);
     kill(host_, SIGKILL);
@@ -109,13 +149,14 @@ class stepper {
       if (s.what == worker_is) {
         hold(static_cast<pid_t>(s.value));
       } else {
-        const double submits = step_to_mark(host_);
+        const double submits = step_to_mark(host_, "submit");
         await_mark(worker_);
-        worker.push_back(step_to_mark(worker_));
+        worker.push_back(step_to_mark(worker_, "worker"));
         for (double i = 0; i < worker.back(); ++i) step(worker_);
         resume(worker_);
         run_to_mark(host_);
-        host.push_back((submits + step_to_mark(host_)) / 2);
+        host.push_back((submits + step_to_mark(host_, "wait")) / 2);
+        ++round_;
       }
     }
     return {middle(host), middle(worker)};
@@ -166,21 +207,38 @@ class stepper {
     if (ptrace(PTRACE_GETSIGINFO, which, nullptr, &why) != 0) refuse();
     return why.si_code == SI_KERNEL;
   }
-  static double step_to_mark(pid_t which) {
+  static std::uint64_t place_of(pid_t which) {
+    user_regs_struct now;
+    if (ptrace(PTRACE_GETREGS, which, nullptr, &now) != 0) refuse();
+    return now.rip;
+  }
+  double step_to_mark(pid_t which, const char* part) const {
+    std::vector<std::uint64_t> walk;
     double count = 0;
-    while (!step(which)) {
-      if (++count == endless) throw std::overflow_error("it polls for what does not come");
+    for (;; ++count) {
+      if (count == endless) throw std::overflow_error("it polls for what does not come");
+      if (prints_) walk.push_back(place_of(which));
+      if (step(which)) break;
+    }
+    if (!prints_) return count;
+    walk.pop_back();  // the mark
+    const mapped_files files(which);
+    for (const std::uint64_t place : walk) {
+      std::printf("%u %s ", round_, part);
+      files.print(place);
     }
     return count;
   }
 
   pid_t host_;
+  bool prints_;
   pid_t worker_ = 0;
+  unsigned round_ = 0;
 };
 
 }  // namespace
 
-process_count count_processes(unsigned rounds) {
+process_count count_processes(unsigned rounds, bool prints) {
   const pid_t host = fork();
   if (host < 0) throw std::runtime_error("fork() does not work");
   if (host == 0) be_host(rounds);
@@ -188,7 +246,7 @@ process_count count_processes(unsigned rounds) {
   if (waitpid(host, &how, 0) != host || !WIFSTOPPED(how))
     throw std::runtime_error("the machine processes, or ptrace(), does not work here");
   try {
-    return stepper(host).count();
+    return stepper(host, prints).count();
   } catch (const std::overflow_error&) {
     return {endless, 0};  // a count like others, above every budget
   }
@@ -196,7 +254,7 @@ process_count count_processes(unsigned rounds) {
 
 #else
 
-process_count count_processes(unsigned) {
+process_count count_processes(unsigned, bool) {
   throw std::runtime_error("worker processes are counted on x86-64 only");
 }
 
