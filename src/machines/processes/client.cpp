@@ -1,6 +1,7 @@
 // Runs one task of one host, in its worker process, and tells the host.
 #include "machines/processes/client.hpp"
 
+#include "base/anew.hpp"
 #include "base/text.hpp"
 #include "machines/processes/text.hpp"
 #include "worker/execute.hpp"
@@ -55,14 +56,13 @@ void client::pass_test(chaos_step step, fault_name point) noexcept {
 // The steps of one task, from its claim to the publication of its end. A plain one (is_plain()) is
 // neither tested nor confined, and prints where the worker does.
 template <bool is_plain>
-[[gnu::always_inline]] inline void client::run_next() noexcept {
-  const std::uint32_t number = next_;
-  LEV_DCHECK(is_ordered_ && lane_.has_record(number));
-  lane<>& own = lane_;
-  const lane<>::record& task = own.record_of(number);
+[[gnu::always_inline]] inline void client::run_task(lane<>& own, const lane<>::record& task,
+                                                    std::uint32_t number) noexcept {
+  LEV_DCHECK(is_ordered_ && number == next_ && own.has_record(number));
+  LEV_DCHECK(&task == &own.record_of(number));
   own.claim(number);
   status code;
-  if (own.is_skipped(number)) [[unlikely]] {
+  if (task.is_skipped(number)) [[unlikely]] {
     code = fail(own.new_details(number), status::cancelled, "");
   } else {
     if (!is_plain) pass(chaos_step::claimed, "worker.claimed");
@@ -70,24 +70,38 @@ template <bool is_plain>
     if (!is_plain && !is_confined()) prints_.write_out();  // the worker may turn to another host
     if (!is_plain) pass(chaos_step::executed, "worker.executed");
   }
-  has_rung_ = false;
-  ++next_;
+  if (!is_plain) has_rung_ = false;
+  next_ = number + 1;
   own.finish(number, code);
 }
 
 void client::run() noexcept {
-  run_next<false>();
+  run_task<false>(lane_, lane_.record_of(next_), next_);
 }
 
+// The lane and the number are kept where a body cannot change them, for all the compiler knows, and
+// the address of a record is computed once.
 void client::run_plainly(std::uint64_t mode) noexcept {
   LEV_DCHECK(is_plain() && is_ordered_ && !is_tested_);
+  lane<>& own = lane_;
+  std::uint32_t number = next_;
+  const lane<>::record* task = &own.record_of(number);
+  has_rung_ = false;
   for (;;) {
-    run_next<true>();
+    run_task<true>(own, *task, number);
     restore_float_mode(mode);
-    if (is_retiring || !lane_.has_record(next_)) return;
-    if (are_ends_wanted() || runs_low()) [[unlikely]]
-      tell_of_ends();
+    if (is_retiring) return;
+    task = &anew(own.record_of(++number));
+    if (!task->is_there(number)) return;
+    if (may_be_awaited()) [[unlikely]]
+      tell_before(number);
   }
+}
+
+// Of the ends before that of a task that is there; none is told twice.
+void client::tell_before(std::uint32_t number) noexcept {
+  LEV_DCHECK(number == next_ && lane_.has_record(number));
+  if (are_ends_wanted() || runs_low()) notify_if_unwatched();
 }
 
 template <bool is_plain>

@@ -11,7 +11,8 @@
 
 namespace lev::processes {
 
-inline bool is_retiring = false;  // retire_worker() was called in this process
+// retire_worker() was called in this process.
+[[gnu::visibility("hidden")]] inline bool is_retiring = false;
 
 class client final : public column_watch {
  public:
@@ -114,6 +115,12 @@ class client final : public column_watch {
   // before the last 9.4, six 15, of each end 23.)
   static constexpr std::uint32_t low = 1;
   bool is_patient() const noexcept { return board_.watch.patient.load(memory_order_relaxed) != 0; }
+  // Whether one of the two may be so: seldom, and one comparison.
+  bool may_be_awaited() const noexcept {
+    const end_watch<>& watch = board_.watch;
+    return (watch.ends_wanted.load(memory_order_relaxed) |
+            watch.patient.load(memory_order_relaxed)) != 0;
+  }
   bool runs_low() const noexcept { return is_patient() && !lane_.has_record(next_ + low); }
   void tell_of_ends() noexcept {
     has_rung_ = true;
@@ -123,7 +130,8 @@ class client final : public column_watch {
   void notify_if_unwatched() noexcept;
   void notify() noexcept;
   template <bool is_plain>
-  void run_next() noexcept;
+  void run_task(lane<>& own, const lane<>::record& task, std::uint32_t number) noexcept;
+  [[gnu::cold, gnu::noinline]] void tell_before(std::uint32_t number) noexcept;
   template <bool is_plain>
   status run_body(const lane<>::record& task, std::uint32_t number) noexcept;
   status run_unknown(const lane<>::record& task, std::uint32_t number) noexcept;

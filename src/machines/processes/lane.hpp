@@ -70,6 +70,18 @@ struct lane {
     std::uint16_t attempt = 0;  // from 1; for a looker (look.cpp)
     std::uint16_t unused = 0;
     argument arguments[argument_count_max];
+
+    // has_record() and is_skipped() of a lane.
+    bool is_there(std::uint32_t wanted) const noexcept {
+      // Pairs with post(). Sequentially consistent: the last look before a sleep comes after
+      // fall_asleep(), which an acquire need not do.
+      return number.load(memory_order_seq_cst) == wanted;
+    }
+    bool is_skipped(std::uint32_t own) const noexcept {
+      // Pairs with take_back(). Sequentially consistent: it comes after finish() of the task
+      // before, and, in a shared pool, after berth::turn().
+      return skip.load(memory_order_seq_cst) == own;
+    }
   };
   using end_word = typename Env::template atomic<std::uint64_t>;
 
@@ -118,6 +130,17 @@ struct lane {
   bool has_success(std::uint32_t number) const noexcept {
     return end_of(number) == make_end(number, status::ok);
   }
+  // successes() counts those from number `first` on that are there, one behind the other: of `most`
+  // tasks.
+  std::uint32_t successes(std::uint32_t first_number, std::uint32_t most) const noexcept {
+    std::uint64_t success = make_end(first_number, status::ok);
+    std::uint32_t n = 0;
+    while (n != most && end_of(first_number + n) == success) {
+      ++n;
+      success += make_end(1, status::ok);
+    }
+    return n;
+  }
   // end_of() reads the word of the task's end; if it has the task's number, code_of() gives the
   // status.
   std::uint64_t end_of(std::uint32_t number) const noexcept {
@@ -155,9 +178,7 @@ struct lane {
 
   // The worker's part.
   bool has_record(std::uint32_t number) const noexcept {
-    // Pairs with post(). Sequentially consistent: the last look before a sleep comes after
-    // fall_asleep(), which an acquire need not do.
-    return records[number % lane_records].number.load(memory_order_seq_cst) == number;
+    return records[number % lane_records].is_there(number);
   }
   void claim(std::uint32_t number) noexcept {
     // The host reads it when the kernel says that the worker is dead: then every store that it made
@@ -173,9 +194,7 @@ struct lane {
   }
   // is_skipped() is checked before a task is begun.
   bool is_skipped(std::uint32_t number) const noexcept {
-    // Pairs with take_back(). Sequentially consistent: it comes after finish() of the task before,
-    // and, in a shared pool, after berth::turn().
-    return records[number % lane_records].skip.load(memory_order_seq_cst) == number;
+    return records[number % lane_records].is_skipped(number);
   }
   // new_details() is for the details of a task that does not succeed, or is timed.
   end_details& new_details(std::uint32_t number) noexcept { return details[number % lane_records]; }

@@ -137,7 +137,7 @@ void become_worker(const introduction& about, pid_t parent) noexcept;
 // after the worker's death.
 void keep_from_forks(std::uintptr_t begin, std::size_t bytes) noexcept;
 // end_if_forked() ends such a process as by _exit() when its body returns.
-extern bool is_forked_by_task;
+[[gnu::visibility("hidden")]] extern bool is_forked_by_task;
 inline void end_if_forked(bool has_failed) noexcept {
   if (is_forked_by_task) [[unlikely]]
     _exit(has_failed ? 1 : 0);
