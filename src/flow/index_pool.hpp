@@ -20,6 +20,15 @@ struct index_cache {
     // Pairs with count().
     count_.store(n, memory_order_release);
   }
+  bool has_room() const noexcept { return count() < limit; }
+  // keep() is for a cache that has room.
+  void keep(std::uint32_t index) noexcept {
+    const std::uint32_t n = count();
+    LEV_DCHECK(n < limit);
+    LEV_DCHECK_LOOK(!has(index));
+    numbers[n] = index;
+    set_count(n + 1);
+  }
   // has() is for assertions: no number is in a cache twice.
   bool has(std::uint32_t index) const noexcept {
     const std::uint32_t n = count();

@@ -133,6 +133,15 @@ class slot_pool {
     LEV_DCHECK_LOOK(at(index).state.is_free());
     return index < first_spare_ ? free_.give(cache, index) : give_kept(index);
   }
+  // can_keep() tells whether give() would leave the slot with the participant, and keep() does so.
+  bool can_keep(const index_cache& cache, std::uint32_t index) const noexcept {
+    return index < first_spare_ && cache.has_room();
+  }
+  void keep(index_cache& cache, std::uint32_t index) noexcept {
+    LEV_DCHECK_LOOK(at(index).state.is_free());
+    LEV_DCHECK(can_keep(cache, index) && at(index).mailbox.load(memory_order_relaxed) == 0);
+    cache.keep(index);
+  }
   // flush() gives a participant's own free slots back.
   bool flush(index_cache& cache) noexcept { return free_.flush(cache); }
   bool looks_exhausted(bool for_task = false) const noexcept {

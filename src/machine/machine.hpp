@@ -59,9 +59,23 @@ struct remote_end {
 
 // The ends that a worker has written: how many of its oldest tasks in a row have succeeded, and
 // whether the next one has ended otherwise.
-struct remote_ends {
-  std::uint32_t successes = 0;
-  bool has_other = false;
+class remote_ends {
+ public:
+  explicit constexpr remote_ends(std::uint32_t successes, bool has_other = false) noexcept
+      : word_(successes | (has_other ? other : 0)) {}
+  constexpr std::uint32_t successes() const noexcept { return word_ & ~other; }
+  constexpr bool has_other() const noexcept { return (word_ & other) != 0; }
+  bool operator==(const remote_ends&) const = default;
+
+ private:
+  static constexpr std::uint32_t other = 1u << 31;
+  std::uint32_t word_;
+};
+
+// Whether a procedure was made known to the workers. If it was, whether its tasks have only values,
+// and no more than lie in a slot.
+struct known_as {
+  enum : std::uint8_t { none = 0, any = 1, of_near_values = 2 };
 };
 
 // Where config.processes.chaos may kill a worker. Between `claimed` and `executed` its task is run
@@ -105,7 +119,7 @@ class remote_workers {
 
   // can_run() makes a procedure known to the workers; null, or why it cannot run there. Any thread.
   virtual const char* can_run(procedure_id id) noexcept = 0;
-  // known() has a 1 for each procedure that was made known; acquired, it publishes that. Any
+  // known() says of each procedure whether it was made known; acquired, it publishes that. Any
   // thread.
   virtual const atomic<std::uint8_t>* known() const noexcept = 0;
   // write() writes a task for the worker, `ahead` places behind its next one; post() sends off the

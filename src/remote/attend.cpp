@@ -42,14 +42,14 @@ constexpr std::uint64_t patrol_ns = 500'000'000;
 void kill_in_task(remote_crew& r, std::uint32_t worker, bool is_lost = false) noexcept {
   remote_line& line = r.lines[worker];
   LEV_DCHECK(line.turn.is_held() && line.posted != line.collected);
-  if (line.is_ending || !line.is_up) return;
+  if (line.is_ending || !line.is_up()) return;
   for (std::uint32_t n = line.posted; --n != line.collected;) {
     if (!line.was_asked(n)) take_back(r, worker, n);
   }
   // The worker publishes an end before it checks whether it may begin the next task. So if there is
   // no end by now, it sees all requests.
   if (r.remote->has_end(worker) || !r.remote->kill(worker, is_lost)) return;
-  line.is_up = false;
+  line.mark(remote_line::down);
   line.is_ending = true;
 }
 
@@ -135,8 +135,8 @@ void end_tasks(remote_crew& r) noexcept {
 void reopen(remote_crew& r, std::uint32_t worker) noexcept {
   remote_line& line = r.lines[worker];
   hold(line);
-  LEV_DCHECK(line.is_ending && !line.is_up);
-  line.is_up = true;
+  LEV_DCHECK(line.is_ending && !line.is_up());
+  line.unmark(remote_line::down);
   line.is_ending = false;
   const bool was_to_end = !std::exchange(line.is_overdue, false);
   line.timed = line.collected;  // no task: the oldest one's time begins anew
@@ -148,7 +148,7 @@ void reopen(remote_crew& r, std::uint32_t worker) noexcept {
     } else if (!r.remote->has_end(worker)) {
       free_room(r, worker, oldest);
       line.limited &= ~remote_line::bit_of(line.collected);
-      line.is_full.store(0, memory_order_relaxed);
+      line.unmark(remote_line::full);
       leave_ended(r, line, std::exchange(oldest.task, no_slot));
       line.note_spare();
     }
@@ -168,7 +168,7 @@ bool patrol_line(remote_crew& r, std::uint32_t worker) noexcept {
   line.patrolled_posted = line.posted;
   line.patrolled_collected = line.collected;
   const bool has_tasks = line.posted != line.collected;
-  if (is_stuck && line.is_up && !r.remote->revisit(worker)) kill_in_task(r, worker, true);
+  if (is_stuck && line.is_up() && !r.remote->revisit(worker)) kill_in_task(r, worker, true);
   end_turn(line);
   return has_moved || has_tasks;
 }
@@ -187,8 +187,7 @@ void patrol(remote_crew& r) noexcept {
   // has no such fence, the next post starts the patrol.)
   real_env::heavy_fence();
   for (std::uint32_t w = 0; w < r.e.workers; ++w) {
-    if (r.lines[w].load.load(memory_order_relaxed) != 0)
-      r.is_patrolled.store(1, memory_order_relaxed);
+    if (r.lines[w].tasks() != 0) r.is_patrolled.store(1, memory_order_relaxed);
   }
 }
 
@@ -254,10 +253,9 @@ bool remote_crew::end_running(bool all) noexcept {
 void attend(remote_crew& r, participant& self) noexcept {
   LEV_DCHECK(r.is_service(self) && runs_here(self));
   // The caller tends the lines afterwards.
-  bool& is_tending = r.tender_of(self).is_tending;
-  const bool was_tending = std::exchange(is_tending, true);
+  const bool was_tending = std::exchange(self.is_tending, true);
   attend_all(r, self);
-  is_tending = was_tending;
+  self.is_tending = was_tending;
 }
 
 std::uint64_t service_deadline(remote_crew& r) noexcept {

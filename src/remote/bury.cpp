@@ -213,11 +213,12 @@ void keep_done(remote_crew& r, std::uint32_t worker, job& j) noexcept {
 std::uint32_t empty_line(remote_crew& r, const remote_death& d, bool is_timed) noexcept {
   const std::uint32_t worker = d.worker;
   remote_line& line = r.lines[worker];
-  LEV_DCHECK(line.turn.is_held() && !line.is_up);  // no tender posts to it meanwhile
+  LEV_DCHECK(line.turn.is_held() && !line.is_up());  // no tender posts to it meanwhile
   const bool was_begun = is_timed || r.remote->was_begun(worker);
   std::uint32_t victim = no_slot;
   for (bool is_first = true; line.collected != line.posted; is_first = false) {
-    job& j = line.job_at(line.collected++);
+    job& j = line.job_at(line.collected);
+    line.shorten(1);
     if (j.task == no_slot) continue;  // it was taken back
     if (is_first && is_of_columns(j.procedure)) keep_done(r, worker, j);
     free_room(r, worker, j);
@@ -231,8 +232,6 @@ std::uint32_t empty_line(remote_crew& r, const remote_death& d, bool is_timed) n
   }
   LEV_DCHECK(r.e.participants[worker].store_map.blocks() == 0);
   line.asked = line.limited = 0;
-  line.load.store(0, memory_order_relaxed);
-  line.is_full.store(0, memory_order_relaxed);
   line.note_spare();
   return victim;
 }
@@ -260,6 +259,7 @@ void go_down(remote_crew& r, const remote_death& d, const char* why) noexcept {
   std::snprintf(r.why_down, sizeof r.why_down, "%s%s%s", what, why, step);
   // Pairs with can_do(): publishes the text.
   r.is_down.store(1, memory_order_release);
+  r.e.sends_straight.store(0, memory_order_relaxed);
 }
 
 // No ticket can take what the hook throws.
@@ -281,7 +281,8 @@ void bury(remote_crew& r, participant& self, const remote_death& d) noexcept {
   LEV_DCHECK(r.is_service(self) && d.worker < r.e.workers);
   remote_line& line = r.lines[d.worker];
   hold(line);
-  line.is_up = line.is_ending = false;
+  line.mark(remote_line::down);
+  line.is_ending = false;
   const bool is_overdue = std::exchange(line.is_overdue, false);
   // Its finished tasks are completed when it has a successor, because a callback may wait for a
   // task.
@@ -301,7 +302,7 @@ void bury(remote_crew& r, participant& self, const remote_death& d) noexcept {
   } else if (!r.remote->replace(d.worker)) {
     go_down(r, d, r.e.machine->why_not());
   } else {
-    line.is_up = true;
+    line.unmark(remote_line::down);
   }
   // The verdict comes last, and no line is tended before it: code that runs then may wait for this
   // task.

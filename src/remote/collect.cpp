@@ -1,12 +1,9 @@
 // Collects ends from the worker of a line, in the line's turn. The ends of successful tasks are
 // taken together, any other end by itself.
-#include <leveret/ticket.hpp>
-
 #include "remote/line_turn.hpp"
+#include "remote/straight_take.hpp"
 #include "remote/strip.hpp"
 #include "task/slice.hpp"
-#include "worker/complete.hpp"
-#include "worker/worker.hpp"
 #include "worker/write_back.hpp"
 
 #include <utility>
@@ -57,21 +54,6 @@ bool is_returned(remote_crew& r, const job& j, bool was_asked, remote_end& how) 
   return true;
 }
 
-// The oldest `count` tasks have left the line.
-void shorten(remote_line& line, std::uint32_t count) noexcept {
-  LEV_DCHECK(line.turn.is_held() && count <= line.posted - line.collected);
-  if ((line.asked | line.limited) == 0) [[likely]] {
-    line.collected += count;
-  } else {
-    for (; count != 0; --count, ++line.collected) {
-      line.asked &= ~remote_line::bit_of(line.collected);
-      line.limited &= ~remote_line::bit_of(line.collected);
-    }
-  }
-  line.is_full.store(0, memory_order_relaxed);
-  line.note_load();
-}
-
 // The end of a part of a task (remote/strip.hpp). True: it was the last one.
 [[gnu::noinline]] bool finish_strip(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   write_back(r.e, j, [&](unsigned i) { return strip_at(r, j, i); });
@@ -115,7 +97,7 @@ bool collect_written(remote_crew& r, std::uint32_t worker, ending& over) noexcep
   if (line.posted == line.collected || !r.remote->collect(worker, &how)) return false;
   const bool was_asked = line.was_asked(line.collected);
   job& j = line.job_at(line.collected);
-  shorten(line, 1);
+  line.shorten(1);
   if (j.task == no_slot) return true;
   const bool is_back = is_returned(r, j, was_asked, how);
   if (how.result != status::ok && is_of_columns(j.procedure)) {
@@ -145,32 +127,13 @@ namespace {
   r.e.costs.note(place, items, r.remote->spent_ns(worker, n));
 }
 
-// The tickets of a caller that waits for all of them; none if there is no such caller. Workers end
-// their tasks in order, and tickets mostly stand in that order: so only the next one is compared.
-struct awaited_tickets {
-  ticket* next = nullptr;
-  ticket* end = nullptr;
-  const detail::runtime_state* home = nullptr;
-
-  void skip_empty() noexcept {
-    while (next != end && !*next) ++next;
-  }
-  bool is_next(std::uint32_t task, std::uint32_t generation) const noexcept {
-    return next != end && next->id() == (std::uint64_t{generation} << 32 | (task + 1)) &&
-           next->home() == home;
-  }
-};
-
-// Ends the oldest of `count` tasks that succeeded, as long as they have no flags, in a straight
-// line: returns how many. The first one that is to be told is the last, and kept in `over`. A task
-// whose ticket is the next awaited one is collected in the same step. Precondition: there is no
-// trace.
-[[gnu::always_inline]] inline std::uint32_t end_plain_ones(engine& e, participant& self,
-                                                           std::uint32_t worker, remote_line& line,
-                                                           std::uint32_t count, ending& over,
-                                                           awaited_tickets& awaited) noexcept {
+// Ends the others of them behind the first `taken`, as long as they have no flags: returns how many
+// have then ended. The first one that is to be told is the last, and kept in `over`. A task whose
+// ticket is the next awaited one is collected in the same step. Precondition: there is no trace.
+std::uint32_t end_plain_ones(engine& e, participant& self, std::uint32_t worker, remote_line& line,
+                             std::uint32_t taken, std::uint32_t count, ending& over,
+                             awaited_tickets& awaited) noexcept {
   owned_counter& executed = e.participants[worker].counters.executed;
-  std::uint32_t taken = 0;
   std::uint32_t told = 0;
   while (taken != count) {
     job& j = line.job_at(line.collected + taken);
@@ -178,6 +141,7 @@ struct awaited_tickets {
     ++taken;
     executed.add(1);  // before a waiter sees its end
     slot& s = e.task_slots.at(j.task);
+    awaited.skip_empty();
     const std::uint32_t generation = state_bits::generation(j.seen);
     const bool is_awaited = awaited.is_next(j.task, generation);
     if (!(is_awaited ? s.state.try_finish_collected(j.seen, generation)
@@ -188,8 +152,7 @@ struct awaited_tickets {
     ++told;
     if (!is_awaited) continue;
     give_slot(e, self.free_slots, s, j.task);
-    awaited.next->forget();
-    awaited.skip_empty();
+    awaited.next++->forget();
   }
   self.counters.completed.add(told);
   return taken;
@@ -217,22 +180,20 @@ struct awaited_tickets {
   return taken;
 }
 
-// Takes the ends of `count` tasks that succeeded, and completes those with nothing to notify. The
-// first other one is kept in `over`, and those behind it are left for another turn.
-[[gnu::always_inline]] inline void collect_successes(remote_crew& r, participant& self,
-                                                     std::uint32_t worker, remote_line& line,
-                                                     std::uint32_t count, ending& over,
-                                                     taken_ends& found,
-                                                     awaited_tickets& awaited) noexcept {
+// Takes the ends of `count` tasks that succeeded, of which the first `taken` are complete, and
+// completes those with nothing to notify. The first other one is kept in `over`, and those behind
+// it are left for another turn.
+void collect_successes(remote_crew& r, participant& self, std::uint32_t worker, remote_line& line,
+                       std::uint32_t taken, std::uint32_t count, ending& over, taken_ends& found,
+                       awaited_tickets& awaited) noexcept {
   LEV_DCHECK(line.turn.is_held() && !is_there(over) && count <= line.posted - line.collected);
-  std::uint32_t taken = 0;
   if (!r.is_traced) [[likely]]
-    taken = end_plain_ones(r.e, self, worker, line, count, over, awaited);
-  found.is_one_told |= taken != (is_there(over) ? 1 : 0);
+    taken = end_plain_ones(r.e, self, worker, line, taken, count, over, awaited);
+  found.is_one_told |= taken > (is_there(over) ? 1 : 0);
   if (taken != count && !is_there(over)) [[unlikely]]
     taken = end_with_care(r, self, worker, taken, count, over, found);
   r.remote->take_successes(worker, taken);
-  shorten(line, taken);
+  line.shorten(taken);
 }
 
 // Takes an end of another kind, or one of any kind that a dead worker has left.
@@ -253,82 +214,54 @@ taken_ends collect_ends(remote_crew& r, participant& self, std::uint32_t worker,
   taken_ends found;
   awaited_tickets none;
   while (!is_there(over)) {
-    const std::uint32_t left = line.left.load(memory_order_relaxed);
-    if (left != 0) {
-      over = line.left_ends[left - 1];
-      line.left.store(left - 1, memory_order_relaxed);
+    if (line.left != 0) {
+      over = line.take_left();
       end_other(r, self, over, found);
       continue;
     }
     if (line.posted == line.collected) break;
     const remote_ends there = r.remote->ends_of(worker);
-    if (there.successes != 0)
-      collect_successes(r, self, worker, line, there.successes, over, found, none);
-    if (is_there(over) || !there.has_other) break;
+    if (there.successes() != 0)
+      collect_successes(r, self, worker, line, 0, there.successes(), over, found, none);
+    if (is_there(over) || !there.has_other()) break;
     if (!collect_written(r, worker, over)) break;
     end_other(r, self, over, found);
   }
   return found;
 }
 
-namespace {
-
-// Takes the ends of one line that are there. False: there is more to do than to end tasks with
-// nothing to notify.
-[[gnu::always_inline]] inline bool take_plain_ends(remote_crew& r, participant& self,
-                                                   std::uint32_t worker,
-                                                   awaited_tickets& awaited) noexcept {
+unsigned end_turn_with_ends(remote_crew& r, participant& self, std::uint32_t worker,
+                            std::uint32_t taken, remote_ends there,
+                            awaited_tickets& awaited) noexcept {
   remote_line& line = r.lines[worker];
-  if (line.left.load(memory_order_relaxed) != 0) return false;
-  if (line.load.load(memory_order_relaxed) == 0) return true;
-  if (!line.turn.try_hold()) return false;
   ending over = no_ending;
   taken_ends found;
-  const remote_ends there = r.remote->ends_of(worker);
-  const bool is_clear = line.left.load(memory_order_relaxed) == 0;
-  if (there.successes != 0 && is_clear)
-    collect_successes(r, self, worker, line, there.successes, over, found, awaited);
+  r.e.participants[worker].counters.executed.add(taken);
+  self.counters.completed.add(taken);
+  if (there.successes() != 0)
+    collect_successes(r, self, worker, line, taken, there.successes(), over, found, awaited);
   if (is_there(over)) line.leave(over);
   const bool was_asked = end_turn(line);
-  return is_clear && !is_there(over) && !there.has_other && !found.is_one_back && !was_asked;
+  const bool is_all = !is_there(over) && !there.has_other() && !found.is_one_back && !was_asked;
+  return (found.is_one_told ? look_told : 0) | (is_all ? 0 : look_more);
 }
 
-// One look at each line. False: there may be more to do, which tend_all() does.
-[[gnu::always_inline]] inline bool take_plain_ends(remote_crew& r, participant& self,
-                                                   bool& is_tending,
-                                                   awaited_tickets& awaited) noexcept {
-  engine& e = r.e;
-  LEV_DCHECK(!is_tending && self.aside.ended_pieces == 0);
-  if (e.sched.has_waiting() || !e.sched.ready().first().looks_empty()) return false;
-  const std::uint64_t before = self.counters.completed.read();
-  bool is_all = true;
-  is_tending = true;  // a part of a task that goes on is posted afterwards
-  for (std::uint32_t w = 0; w < e.workers; ++w) is_all &= take_plain_ends(r, self, w, awaited);
-  is_tending = false;
-  if (self.counters.completed.read() != before) tell_barrier(e);
-  // A host that has queued a task meanwhile found the lines full, and has left it to this one.
-  return is_all && e.sched.ready().first().looks_empty() && (e.workers == 1 || !is_uneven(r));
+bool owes_no_ends(remote_crew& r, participant& self) noexcept {
+  if (self.running != nullptr || self.is_tending) return false;
+  if (owes_ends(self)) tell_ends(r.e, self);
+  return true;
 }
 
-}  // namespace
-
-bool remote_crew::take_ends(participant& self, ticket* tickets, std::size_t count) noexcept {
-  bool& is_tending = tender_of(self).is_tending;
-  if (self.running != nullptr || is_service(self) || is_tending) return false;
-  if (owes_ends(self)) [[unlikely]]
-    tell_ends(e, self);
-  awaited_tickets awaited;
-  if (count != 0) {
-    awaited = {tickets, tickets + count, tickets[count - 1].home()};
-    awaited.skip_empty();
-  }
-  if (!take_plain_ends(*this, self, is_tending, awaited)) tend_all(*this, self);
+bool remote_crew::take_ends(participant& self) noexcept {
+  if (is_service(self) || !may_take_ends(*this, self)) return false;
+  awaited_tickets none;
+  if (!take_plain_ends<false>(*this, self, none)) tend_all(*this, self);
   return true;
 }
 
 void keep_ends(remote_crew& r, std::uint32_t worker) noexcept {
   remote_line& line = r.lines[worker];
-  LEV_DCHECK(line.turn.is_held() && !line.is_up);
+  LEV_DCHECK(line.turn.is_held() && !line.is_up());
   ending over = no_ending;
   while (collect_written(r, worker, over)) {
     if (is_there(over)) line.leave(std::exchange(over, no_ending));

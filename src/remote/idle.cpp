@@ -86,7 +86,7 @@ bool linger(remote_crew& r, participant& self, awaited& what, std::uint64_t span
 bool needs_every_core(const remote_crew& r) noexcept {
   std::uint32_t busy = 0;
   for (std::uint32_t w = 0; w < r.e.workers && busy < r.e.cores; ++w)
-    busy += r.lines[w].load.load(memory_order_relaxed) != 0 ? 1 : 0;
+    busy += r.lines[w].tasks() != 0 ? 1 : 0;
   return busy >= r.e.cores;
 }
 
@@ -120,7 +120,7 @@ class watching {
       crew_.remote->unwatch();
       if (has_remote_work(crew_)) tend_all(crew_, self_);
     }
-    own_.is_tending = was_tending_;
+    self_.is_tending = was_tending_;
   }
   watching(watching&&) = delete;
 
@@ -128,7 +128,7 @@ class watching {
   remote_crew& crew_;
   participant& self_;
   tender& own_;
-  bool was_tending_ = std::exchange(own_.is_tending, false);  // the wait is that of a callback
+  bool was_tending_ = std::exchange(self_.is_tending, false);  // the wait is that of a callback
   bool was_watching_ = std::exchange(own_.is_watching, true);
 };
 
@@ -165,7 +165,7 @@ void remote_crew::idle(participant& self, awaited& what, std::uint64_t deadline_
 // The line of a worker that is being replaced is empty, and its tasks are ready for the next one.
 bool remote_crew::is_under_way() const noexcept {
   std::uint32_t tasks = e.sched.ready().first().size();
-  for (std::uint32_t w = 0; w < e.workers; ++w) tasks += lines[w].load.load(memory_order_relaxed);
+  for (std::uint32_t w = 0; w < e.workers; ++w) tasks += lines[w].tasks();
   return tasks != 0;
 }
 
@@ -189,7 +189,7 @@ bool remote_crew::await(participant& self, awaited& what, std::uint64_t deadline
   constexpr std::uint64_t patience_ns = 10'000'000;
   tender_of(self).nap.begin_wait();
   // Tasks that have ended by now need no wait.
-  if (take_ends(self, nullptr, 0) && what.is_there()) return true;
+  if (take_ends(self) && what.is_there()) return true;
   for (;;) {
     const bool may_give_up = when == giving_up::when_still;
     const std::uint64_t until_ns =

@@ -101,8 +101,7 @@ inline std::uint32_t room_for(remote_crew& r, std::uint32_t load) noexcept {
 }
 inline bool has_room(remote_crew& r, std::uint32_t worker) noexcept {
   const remote_line& line = r.lines[worker];
-  return line.is_full.load(memory_order_relaxed) == 0 &&
-         room_for(r, line.load.load(memory_order_relaxed)) != 0;
+  return !line.is(remote_line::full) && room_for(r, line.tasks()) != 0;
 }
 inline bool is_away(remote_crew& r, std::uint32_t worker) noexcept {
   return r.shares_workers && r.remote->is_away(worker);

@@ -97,7 +97,7 @@ prepared stage_job(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   if ((j.flags & task_staged) != 0) {
     if (const prepared how = stage_job(r, worker, j); how != prepared::good) return how;
   }
-  LEV_DCHECK(line.is_up);
+  LEV_DCHECK(line.is_up());
   note_limit(r, line, n, time_limit_of(r, j.task));
   r.remote->write(worker, ahead,
                   {j.procedure, j.argument_count, (j.flags & task_timed) != 0, attempt_of(r, j), 0,
@@ -129,10 +129,8 @@ prepared prepare(remote_crew& r, std::uint32_t worker, std::uint32_t n,
 [[gnu::always_inline]] inline void send_off(remote_crew& r, std::uint32_t worker,
                                             std::uint32_t count) noexcept {
   remote_line& line = r.lines[worker];
-  LEV_DCHECK(line.turn.is_held() && line.is_up && count != 0);
-  line.posted += count;
-  // The load must be right before an end can be there.
-  line.note_load();
+  LEV_DCHECK(line.turn.is_held() && line.is_up() && count != 0);
+  line.add(count);  // the load must be right before an end can be there
   r.remote->post(worker, count);
   // The service's side has the heavy fence, see patrol().
   if (r.is_patrolled.load(memory_order_relaxed) == 0) [[unlikely]]
@@ -147,7 +145,7 @@ void note_refused(remote_crew& r, std::uint32_t worker, std::uint32_t n, prepare
   if (how == prepared::ended) {
     over = j;
   } else {  // the store is full of the tasks before it
-    line.is_full.store(n != line.collected, memory_order_relaxed);
+    if (n != line.collected) line.mark(remote_line::full);
     push_ready(r.e, j.task);
   }
 }
@@ -157,9 +155,9 @@ void note_refused(remote_crew& r, std::uint32_t worker, std::uint32_t n, prepare
 bool fill_line(remote_crew& r, std::uint32_t worker, ending& over) noexcept {
   remote_line& line = r.lines[worker];
   LEV_DCHECK(line.turn.is_held() && r.e.depth <= line_jobs_max);
-  if (is_there(over) || line.left.load(memory_order_relaxed) != 0) return false;
+  if (is_there(over) || line.left != 0) return false;
   if (r.e.sched.ready().first().looks_empty()) return false;
-  if (!line.is_up && r.is_down.load(memory_order_relaxed) == 0) return false;
+  if (!line.is_up() && r.is_down.load(memory_order_relaxed) == 0) return false;
   const std::uint32_t room = room_for(r, line.posted - line.collected);
   std::uint32_t tasks[line_jobs_max];
   const std::uint32_t taken = room == 0 ? 0 : r.e.sched.ready().first().try_pop_some(tasks, room);
@@ -199,15 +197,14 @@ bool fill_line(remote_crew& r, std::uint32_t worker, ending& over) noexcept {
 // task must be queued.
 static bool send_straight(remote_crew& r, participant& self, std::uint32_t task) noexcept {
   engine& e = r.e;
-  if (r.tender_of(self).is_tending || self.comes_back || e.sched.has_waiting() ||
+  if (self.is_tending || self.comes_back || e.sched.has_waiting() ||
       !e.sched.ready().first().looks_empty() || e.cancelling.load(memory_order_relaxed) != 0 ||
       r.is_traced)
     return false;
   for (std::uint32_t w = 0; w < e.workers; ++w) {
     remote_line& line = r.lines[w];
     if (!has_room(r, w) || is_away(r, w) || !line.turn.try_hold()) continue;
-    const bool has_place = line.is_up && line.left.load(memory_order_relaxed) == 0 &&
-                           line.posted - line.collected < e.depth;
+    const bool has_place = line.is_up() && line.left == 0 && line.posted - line.collected < e.depth;
     if (has_place) {
       // Only its submitter knows of the task, so it was not cancelled.
       job& j = line.job_at(line.posted);
@@ -254,7 +251,7 @@ void remote_crew::queued(participant& self) noexcept {
     send_ready(*this);
   } else if (self.is_telling) {
     self.queues_late = true;
-  } else if (!tender_of(self).is_tending) {
+  } else if (!self.is_tending) {
     tend_all(*this, self);
   }
 }

@@ -70,7 +70,9 @@ bool remote_crew::open() {
   shares_workers = settings().pool != nullptr;
   is_traced = e.settings.trace_events != 0;
   const std::uint64_t limit_ns = settings().task_ns_max;
-  sends_straight = !is_traced && (limit_ns == 0 || limit_ns == no_time_limit);
+  const bool has_limit = limit_ns != 0 && limit_ns != no_time_limit;
+  if (!is_traced && !has_limit && e.has_heavy_fence)
+    e.sends_straight.store(1, memory_order_relaxed);
   straight_max = e.workers == 1 ? e.depth : 1;  // as room_for() says
   known = remote->known();
   // No participant polls, and the service always counts as a sleeper: so every ring reaches it.

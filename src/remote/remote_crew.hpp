@@ -28,15 +28,12 @@
 
 namespace lev {
 
-class ticket;
-
 // hire() makes the crew of a runtime: this one, if its machine has workers in other processes.
 std::unique_ptr<crew> hire(engine& e);
 
 // The part of a participant that tends lines.
 struct tender {
-  bool is_tending = false;   // its completions may make tasks ready: they are posted afterwards
-  bool is_watching = false;  // it is counted as a watcher
+  bool is_watching = false;             // it is counted as a watcher
   std::uint64_t completed_at_look = 0;  // how many it had completed when it last found work at once
   lingerer linger;
   napper nap;
@@ -75,22 +72,21 @@ class remote_crew final : public crew {
   void resume_watch(const participant& p) noexcept override;
 
   const processes_config& settings() const noexcept { return e.settings.processes; }
-  // take_ends() tells what has ended by now, for a host that is about to wait. It may consume the
-  // next of these tickets whose tasks have succeeded, if it waits for all of them; the last one is
-  // not empty. False: the caller is where it must not.
-  bool take_ends(participant& self, ticket* tickets, std::size_t count) noexcept;
-  // knows() tells that can_do() would have nothing against the procedure.
-  bool knows(procedure_id id) const noexcept {
+  // take_ends() tells what has ended by now, for a host that is about to wait (straight_take.hpp).
+  // False: the caller is where it must not.
+  bool take_ends(participant& self) noexcept;
+  // can_send_straight() tells that can_do() has nothing against the procedure, unless the crew is
+  // down, and that its tasks have only values, which lie in their slots.
+  bool can_send_straight(procedure_id id) const noexcept {
     LEV_DCHECK(known != nullptr);
     // Pairs with the machine's noting: the procedure is known to the worker of a task posted after.
-    return known[id].load(memory_order_acquire) != 0 && is_down.load(memory_order_relaxed) == 0;
+    return known[id].load(memory_order_acquire) == known_as::of_near_values;
   }
   tender& tender_of(const participant& self) noexcept { return tenders[self.index]; }
 
   remote_workers* const remote;
   bool shares_workers = false;     // with other host processes
   bool is_traced = false;          // then all participants are
-  bool sends_straight = false;     // tasks have neither a trace nor a time limit of their own
   std::uint32_t straight_max = 0;  // tasks in a line that gets one more while no task is ready
   std::unique_ptr<remote_line[]> lines;         // one for each worker
   std::unique_ptr<tender[]> tenders;            // one for each participant

@@ -28,7 +28,6 @@ struct alignas(line_pair_bytes) remote_line {
   // One bit a job: the worker was asked not to begin it. If it was certain at once that the worker
   // will not, the task has left the line, and job::task is no_slot. If not, the end will tell.
   std::uint32_t asked = 0;
-  bool is_up = true;  // false from a worker's death, or the order to kill it, to its successor
   // The worker has been ordered killed in its oldest task; the report of its death, or that it was
   // spared, is still to come.
   bool is_ending = false;
@@ -51,24 +50,27 @@ struct alignas(line_pair_bytes) remote_line {
   std::uint32_t patrolled_posted = 0;
   std::uint32_t patrolled_collected = 0;
   std::uint64_t last_end_ns = 0;  // for the trace
-  // Written by the turn's holder, read by tenders that look for room: tasks in the line. Publishes
+  // The load is the number of tasks in the line, and above it bits that say why it gets no others.
+  enum : std::uint32_t {
+    tasks_mask = 0xff,
+    full = 0x100,      // the store has no room for the next task, until an end frees some
+    down = 0x200,      // from the worker's death, or the order to kill it, to its successor
+    has_left = 0x400,  // there are ends in left_ends
+  };
+  // Written by the turn's holder, read by tenders that look for room or for ends. Publishes
   // nothing.
   atomic<std::uint32_t> load{0};
   // Written by the turn's holder, read by the service: posts of tasks with a time limit, ever.
   // Publishes nothing.
   atomic<std::uint32_t> limits_posted{0};
-  // Written by the turn's holder, read by tenders that look for room: 1 while the store has none
-  // for the next task, until an end frees some. Publishes nothing.
-  atomic<std::uint32_t> is_full{0};
-  // Written by the turn's holder, read by tenders that look for work for an idle worker: twice the
-  // number of tasks, behind the oldest, that the worker was not asked to leave; plus 1 if the
-  // oldest can be asked for. Publishes nothing.
+  // Written by the turn's holder, read by tenders that look for work for an idle worker: 0 while
+  // the worker was asked to leave none of its tasks. If it was, 1, and twice the number of tasks,
+  // behind the oldest, that it was not asked to leave, and 1 more if the oldest can be asked for.
+  // Publishes nothing.
   atomic<std::uint32_t> spare{0};
-  // Written by the turn's holder, read by tenders that look for ends: how many ends are in
-  // left_ends: those of tasks that a dead worker had finished, and of tasks that had to end.
-  // Nothing is posted until all are taken, so there is room for all of the line's tasks. Publishes
-  // nothing.
-  atomic<std::uint32_t> left{0};
+  // The ends of tasks that a dead worker had finished, and of tasks that had to end. Nothing is
+  // posted until all are taken, so there is room for all of the line's tasks.
+  std::uint32_t left = 0;
   ending left_ends[line_jobs_max];
   job jobs[line_jobs_max];
 
@@ -79,38 +81,72 @@ struct alignas(line_pair_bytes) remote_line {
   bool was_asked(std::uint32_t n) const noexcept { return (asked & bit_of(n)) != 0; }
   bool is_limited(std::uint32_t n) const noexcept { return (limited & bit_of(n)) != 0; }
 
-  // note_spare() is called by the turn's holder after each change of the three numbers above, and
-  // note_load() where tasks were sent, or have left.
-  [[gnu::always_inline]] void note_spare() noexcept { note_spare(posted - collected); }
-  [[gnu::always_inline]] void note_load() noexcept {
-    const std::uint32_t tasks = posted - collected;
-    load.store(tasks, memory_order_relaxed);
-    note_spare(tasks);
+  // As the load says.
+  std::uint32_t tasks() const noexcept { return load.load(memory_order_relaxed) & tasks_mask; }
+  bool is(std::uint32_t bit) const noexcept { return (load.load(memory_order_relaxed) & bit) != 0; }
+  bool is_up() const noexcept { return !is(down); }
+  // Whether it may get a task, and has fewer than `tasks_max`.
+  bool has_straight_room(std::uint32_t tasks_max) const noexcept {
+    LEV_DCHECK(tasks_max <= tasks_mask);
+    return load.load(memory_order_relaxed) < tasks_max;  // each bit is more
+  }
+
+  // The others are for the turn's holder. mark() and unmark() are for a bit of the load.
+  // note_spare() is called after each change of `asked`.
+  void mark(std::uint32_t bit) noexcept { set_load(load.load(memory_order_relaxed) | bit); }
+  void unmark(std::uint32_t bit) noexcept { set_load(load.load(memory_order_relaxed) & ~bit); }
+  void note_spare() noexcept {
+    LEV_DCHECK(turn.is_held());
+    spare.store(asked != 0 ? 1 + count_unasked() : 0, memory_order_relaxed);
+  }
+  // add() counts `count` tasks that are sent now, and shorten() the oldest ones, which have left.
+  [[gnu::always_inline]] void add(std::uint32_t count) noexcept {
+    LEV_DCHECK(count <= line_jobs_max - (posted - collected));
+    posted += count;
+    set_load(load.load(memory_order_relaxed) + count);
+    if (asked != 0) [[unlikely]]
+      note_spare();
+  }
+  [[gnu::always_inline]] void shorten(std::uint32_t count) noexcept {
+    LEV_DCHECK(count <= posted - collected);
+    collected += count;
+    set_load((load.load(memory_order_relaxed) - count) & ~std::uint32_t{full});
+    if ((asked | limited) != 0) [[unlikely]]
+      forget_requests(count);
   }
   // leave() keeps the end of a task that was in the line for the next tender. Tenders take such
   // ends one by one, because the callback of each may wait for any of the others.
   void leave(const ending& over) noexcept {
-    const std::uint32_t before = left.load(memory_order_relaxed);
-    LEV_DCHECK(turn.is_held() && is_there(over) && before < line_jobs_max);
-    left_ends[before] = over;
-    left.store(before + 1, memory_order_relaxed);
+    LEV_DCHECK(turn.is_held() && is_there(over) && left < line_jobs_max);
+    left_ends[left++] = over;
+    mark(has_left);
+  }
+  ending take_left() noexcept {
+    LEV_DCHECK(turn.is_held() && left != 0);
+    if (--left == 0) unmark(has_left);
+    return left_ends[left];
   }
   // How many tasks another worker could run, as far as is known. The worker is at the oldest,
   // unless it is away.
   std::uint32_t spare_tasks(bool is_away) const noexcept {
-    const std::uint32_t now = spare.load(memory_order_relaxed);
-    return now / 2 + (is_away ? now % 2 : 0);
+    std::uint32_t now = spare.load(memory_order_relaxed);
+    if (now == 0) now = 2 * tasks();  // all have their task
+    return now == 0 ? 0 : (now - 1) / 2 + (is_away ? (now - 1) % 2 : 0);
   }
 
  private:
-  [[gnu::always_inline]] void note_spare(std::uint32_t tasks) noexcept {
-    LEV_DCHECK(turn.is_held() && tasks <= line_jobs_max && tasks == posted - collected);
-    if (asked != 0) [[unlikely]]
-      return note_unasked();
-    // All have their task.
-    spare.store(tasks != 0 ? 2 * tasks - 1 : 0, memory_order_relaxed);
+  void set_load(std::uint32_t now) noexcept {
+    LEV_DCHECK(turn.is_held() && (now & tasks_mask) == posted - collected);
+    load.store(now, memory_order_relaxed);
   }
-  [[gnu::cold, gnu::noinline]] void note_unasked() noexcept {
+  [[gnu::cold, gnu::noinline]] void forget_requests(std::uint32_t count) noexcept {
+    for (std::uint32_t n = collected - count; n != collected; ++n) {
+      asked &= ~bit_of(n);
+      limited &= ~bit_of(n);
+    }
+    note_spare();
+  }
+  [[gnu::cold, gnu::noinline]] std::uint32_t count_unasked() const noexcept {
     const auto count = static_cast<std::uint32_t>(std::popcount(asked));
     LEV_DCHECK(count <= posted - collected);
     const bool is_empty = posted == collected;
@@ -118,8 +154,9 @@ struct alignas(line_pair_bytes) remote_line {
     const std::uint32_t behind = unasked - (is_empty || was_asked(collected) ? 0 : 1);
     // The oldest counts even if the worker was asked to leave it: if that was not certain, it can
     // be asked for once more.
-    const std::uint32_t oldest = is_empty || job_at(collected).task == no_slot ? 0 : 1;
-    spare.store(behind * 2 + oldest, memory_order_relaxed);
+    const std::uint32_t oldest =
+        is_empty || jobs[collected % line_jobs_max].task == no_slot ? 0 : 1;
+    return behind * 2 + oldest;
   }
 };
 

@@ -30,16 +30,15 @@ turn_result tend_line(remote_crew& r, participant& self, std::uint32_t worker) n
 }
 
 bool line_wants(remote_crew& r, std::uint32_t worker) noexcept {
-  const bool is_loaded = r.lines[worker].load.load(memory_order_relaxed) != 0;
-  return r.lines[worker].left.load(memory_order_relaxed) != 0 ||
-         (is_loaded && r.remote->has_end(worker)) ||
+  const remote_line& line = r.lines[worker];
+  return line.is(remote_line::has_left) || (line.tasks() != 0 && r.remote->has_end(worker)) ||
          (!r.e.sched.ready().first().looks_empty() && has_room(r, worker));
 }
 
 // Whether a worker has nothing to do for any host.
 bool is_one_idle(remote_crew& r) noexcept {
   for (std::uint32_t w = 0; w < r.e.workers; ++w) {
-    if (r.lines[w].load.load(memory_order_relaxed) == 0 && !is_away(r, w)) return true;
+    if (r.lines[w].tasks() == 0 && !is_away(r, w)) return true;
   }
   return false;
 }
@@ -54,7 +53,7 @@ std::uint32_t find_uneven(remote_crew& r) noexcept {
   std::uint32_t found = none;
   for (std::uint32_t w = 0; w < e.workers; ++w) {
     const remote_line& line = r.lines[w];
-    if (line.spare.load(memory_order_relaxed) == 0) continue;
+    if (line.tasks() == 0) continue;
     const std::uint32_t spare = line.spare_tasks(is_away(r, w));
     if (spare <= most) continue;
     most = spare;
@@ -110,7 +109,7 @@ std::uint32_t ask_back(remote_crew& r, std::uint32_t worker, std::uint32_t n) no
   if (r.remote->take_back(worker, n - line.collected)) {
     free_room(r, worker, j);
     line.limited &= ~remote_line::bit_of(n);
-    line.is_full.store(0, memory_order_relaxed);
+    line.unmark(remote_line::full);
     task = std::exchange(j.task, no_slot);
   }
   line.note_spare();
@@ -140,8 +139,7 @@ namespace {
 
 turn_result tend_once(remote_crew& r, participant& self) noexcept {
   engine& e = r.e;
-  bool& is_tending = r.tender_of(self).is_tending;
-  const bool was_tending = std::exchange(is_tending, true);
+  const bool was_tending = std::exchange(self.is_tending, true);
   if (e.sched.has_waiting() && e.sched.ready().first().size() < e.takers) run_pass(e, self);
   turn_result found = turn_result::nothing;
   bool is_one_away = false;
@@ -159,7 +157,7 @@ turn_result tend_once(remote_crew& r, participant& self) noexcept {
     if (line_wants(r, i)) found = larger(found, tend_line(r, self, i));
   }
   if (found != turn_result::more && e.workers > 1 && level(r)) found = turn_result::more;
-  is_tending = was_tending;
+  self.is_tending = was_tending;
   return found;
 }
 
@@ -181,10 +179,9 @@ void tend_all(remote_crew& r, participant& self) noexcept {
     if (self.counters.completed.read() == before) return;
     makes_ready |= self.aside.ended_pieces != 0;
     // A task that this makes ready is sent off by the next turn of the loop, not by a nested call.
-    bool& is_tending = r.tender_of(self).is_tending;
-    const bool was_tending = std::exchange(is_tending, true);
+    const bool was_tending = std::exchange(self.is_tending, true);
     if (self.aside.ended_pieces != 0) count_ended_pieces(e, self);
-    is_tending = was_tending;
+    self.is_tending = was_tending;
     tell_barrier(e);
     if (!makes_ready) return;
   }

@@ -2,7 +2,7 @@
 // serve_until(), or inside a task wait_in_task(), with another `awaited`.
 #include "runtime/wait.hpp"
 
-#include "remote/remote_crew.hpp"
+#include "remote/straight_take.hpp"
 #include "runtime/awaits.hpp"
 #include "runtime/children.hpp"
 #include "runtime/meaning.hpp"
@@ -372,26 +372,23 @@ detail::runtime_state* home_of(const ticket* tickets, std::size_t count) noexcep
 // waited for: one whose task has failed is collected without. Only a thread that serves nowhere: a
 // guest has more to do (runtime/guest.cpp), as has one whose batch is not sent. The clock begins
 // before a callback runs. It may consume any of the tickets.
-[[gnu::always_inline]] inline void take_ends(detail::runtime_state& c, participant& self,
-                                             ticket* tickets, std::size_t count,
-                                             detail::set_timeout& timeout) noexcept {
-  LEV_DCHECK(tickets[count - 1].home() == &c);
-  const std::uint64_t id = tickets[count - 1].id();
-  const std::uint32_t task = static_cast<std::uint32_t>(id) - 1;  // beyond all slots if it is none
-  if (task >= c.task_slots.count() ||
-      !c.task_slots.at(task).state.is_pending(detail::ticket_generation(id)))
+[[gnu::noinline]] void take_awaited_timed(detail::runtime_state& c, participant& self,
+                                          ticket* tickets, std::size_t count,
+                                          detail::set_timeout& timeout) noexcept {
+  if (!detail::may_take_awaited(c, self, tickets[count - 1]) || timeout.is_poll() ||
+      current_actor() != nullptr)
     return;
-  if (timeout.is_poll() || self.batches != nullptr || current_actor() != nullptr) return;
+  auto& r = static_cast<remote_crew&>(*c.crew);
+  if (r.is_service(self) || r.is_traced) return;
   timeout.begin(&c);
   detail::note_wait(c, self);
-  // Only that crew is to be asked (engine::asks_crew).
-  static_cast<remote_crew&>(*c.crew).take_ends(self, tickets, count);
+  take_awaited(r, self, tickets, count);
 }
 
 }  // namespace
 
-outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns,
-                 wait_policy how) noexcept {
+outcome wait_all_any_way(ticket* tickets, std::size_t count, std::int64_t timeout_ns,
+                         wait_policy how, bool has_looked) noexcept {
   if (tickets == nullptr && count != 0) [[unlikely]]
     return {status::bad_argument};
   outcome all{status::ok};
@@ -409,8 +406,8 @@ outcome wait_all(ticket* tickets, std::size_t count, std::int64_t timeout_ns,
       self = home == nullptr || !is_good ? nullptr : detail::here(*home);
     }
     std::size_t left = i + 1;
-    if (self != nullptr && home->asks_crew) {
-      take_ends(*home, *self, tickets, left, timeout);
+    if (self != nullptr && home->asks_crew && !std::exchange(has_looked, false)) {
+      take_awaited_timed(*home, *self, tickets, left, timeout);
       if (!tickets[i]) continue;
     }
     if (self != nullptr) left = detail::collect_ended(*home, *self, tickets, left);

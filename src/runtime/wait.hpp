@@ -47,6 +47,18 @@ inline bool collect_success(runtime_state& c, participant& self, std::uint64_t i
   return count;
 }
 
+// Whether tasks in other processes may end now, and any ticket of this set, whose last one is
+// `last`, be consumed with them (remote/straight_take.hpp): only that crew is to be asked
+// (engine::asks_crew), and the last one is waited for.
+inline bool may_take_awaited(const runtime_state& c, const participant& self,
+                             const ticket& last) noexcept {
+  LEV_DCHECK(c.asks_crew && last.home() == &c);
+  const std::uint32_t task = static_cast<std::uint32_t>(last.id()) - 1;  // of none: beyond all
+  return task < c.task_slots.count() &&
+         c.task_slots.at(task).state.is_pending(ticket_generation(last.id())) &&
+         self.batches == nullptr;
+}
+
 // Every wait begins with await(): for `what`, as `how` says, inside tasks of this or another
 // runtime and outside. False: the deadline passed first, or waiting on is in vain.
 bool await(runtime_state& c, participant& self, awaited& what, std::uint64_t deadline_ns,
@@ -97,3 +109,13 @@ bool wait_space_inside(runtime_state& c, participant& self, std::uint32_t edges)
 outcome wait_surely(runtime_state* c, std::uint64_t id) noexcept;
 
 }  // namespace lev::detail
+
+namespace lev {
+
+// wait_all_any_way() is wait_all() for what straight_wait.cpp leaves to it, which may have looked
+// for ends.
+[[gnu::noinline]] outcome wait_all_any_way(ticket* tickets, std::size_t count,
+                                           std::int64_t timeout_ns, wait_policy how,
+                                           bool has_looked) noexcept;
+
+}  // namespace lev

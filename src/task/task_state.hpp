@@ -179,12 +179,16 @@ class task_state {
 
   // try_finish_collected() is try_finish() with success and collect() in one step, for a completer
   // that holds the ticket: live -> free. False: the word has flags, or a request to cancel; `seen`
-  // is the word as it is now.
+  // is the word as it is now. `pending` is that of a live task without them.
   bool try_finish_collected(std::uint64_t& seen, std::uint32_t generation) noexcept {
-    constexpr std::uint64_t step = bits::make(1, bits::free) - bits::make(0, bits::live);
     seen = pending_word(generation);
+    return try_finish_pending(seen);
+  }
+  bool try_finish_pending(std::uint64_t& pending) noexcept {
+    constexpr std::uint64_t step = bits::make(1, bits::free) - bits::make(0, bits::live);
+    LEV_DCHECK(pending == pending_word(bits::generation(pending)));
     // Pairs with announce(): on failure what it published is visible. Publishes nothing itself.
-    return word_.compare_exchange_strong(seen, seen + step, memory_order_acquire,
+    return word_.compare_exchange_strong(pending, pending + step, memory_order_acquire,
                                          memory_order_acquire);
   }
 

@@ -72,6 +72,10 @@ struct engine {
   participant* participants = nullptr;
   lev::crew* crew = nullptr;
 
+  // Written at the opening, and by the service once worker processes cannot be kept alive; read by
+  // submitters: whether a plain task may go straight to a worker in another process
+  // (remote/straight.hpp). Publishes nothing.
+  atomic<std::uint32_t> sends_straight{0};
   // Written by host threads that bind for the first time, read by thieves and wakers: participants
   // in use. Publishes nothing: participants are ready from the start.
   alignas(line_pair_bytes) atomic<std::uint32_t> participants_used{0};

@@ -350,6 +350,16 @@ struct alignas(line_pair_bytes) participant {
   // Its thread is below in a call of this runtime, as another participant, perhaps on a stack that
   // it has left.
   bool comes_back = false;
+  // It tends lines of workers in other processes: what its completions make ready is posted
+  // afterwards.
+  bool is_tending = false;
+  // Whether one of the two is so: one comparison.
+  bool is_in_the_middle() const noexcept {
+    std::uint16_t both = 0;
+    static_assert(sizeof comes_back + sizeof is_tending == sizeof both);
+    std::memcpy(&both, &comes_back, sizeof both);
+    return both != 0;
+  }
   job* ahead[ahead_max];  // staged, oldest first
   std::uint32_t ahead_count = 0;
   job* draining = nullptr;  // executed; its outputs are in flight

@@ -1,6 +1,6 @@
 // The models have no workers in other processes, and no contexts: what the pipeline would call for
 // contexts, and never does, ends the program. So does what is asked when no worker can be started.
-#include "remote/remote_crew.hpp"
+#include "remote/straight_take.hpp"
 #include "runtime/submit.hpp"
 #include "share/role.hpp"
 #include "share/shortage.hpp"
@@ -69,7 +69,17 @@ process_role role() noexcept {
 const char* procedure_name(procedure_id) noexcept {
   return "?";
 }
-bool remote_crew::take_ends(participant&, ticket*, std::size_t) noexcept {
+unsigned end_turn_with_ends(remote_crew&, participant&, std::uint32_t, std::uint32_t, remote_ends,
+                            awaited_tickets&) noexcept {
+  std::abort();
+}
+bool owes_no_ends(remote_crew&, participant&) noexcept {
+  std::abort();
+}
+void tend_all(remote_crew&, participant&) noexcept {
+  std::abort();
+}
+bool is_uneven(remote_crew&) noexcept {
   std::abort();
 }
 namespace detail {

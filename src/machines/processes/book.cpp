@@ -6,6 +6,7 @@
 #include "machines/processes/trial.hpp"
 #include "share/faults.hpp"
 #include "task/procedure_table.hpp"
+#include "task/slot.hpp"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -167,8 +168,10 @@ const char* book_writer::write(procedure_id id) noexcept {
       if (p->byte_count != 0) std::memcpy(e.bytes, p->bytes, p->byte_count);
     }
     std::snprintf(e.name, sizeof e.name, "%s", info.name);
+    const procedure_entry& entry = procedure_at(id);
+    const bool is_near = entry.addresses == 0 && entry.info.kind_count <= near_arguments;
     // Pairs with has(): the entry is there.
-    written_[id].store(1, memory_order_release);
+    written_[id].store(is_near ? known_as::of_near_values : known_as::any, memory_order_release);
   }
   return why;
 }

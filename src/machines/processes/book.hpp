@@ -11,6 +11,7 @@
 #include <leveret/procedure.hpp>
 
 #include "base/assert.hpp"
+#include "machine/machine.hpp"
 #include "sync/env.hpp"
 #include "sync/sleep_lock.hpp"
 
@@ -70,7 +71,7 @@ class book_writer {
   bool has(procedure_id id) const noexcept {
     LEV_DCHECK(id <= procedure_count_max);
     // Pairs with write(). A task is posted after its entry was written.
-    return written_[id].load(memory_order_acquire) != 0;
+    return written_[id].load(memory_order_acquire) != known_as::none;
   }
   const char* write(procedure_id id) noexcept;
   // What has() looks at.
@@ -85,7 +86,7 @@ class book_writer {
   book* book_ = nullptr;
   sleep_lock<> lock_;  // sections under it ask the file system, never the loader; in host memory
   std::uint32_t library_count_ = 0;  // under lock_
-  // Written under lock_, read by submitters: 1 once the entry is there.
+  // Written under lock_, read by submitters: `none` until the entry is there.
   atomic<std::uint8_t> written_[procedure_count_max + 1] = {};
 };
 

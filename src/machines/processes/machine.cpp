@@ -268,15 +268,16 @@ void process_machine::post(std::uint32_t worker, std::uint32_t count) noexcept {
 // In a straight line, with nothing behind a call, for a task without arguments.
 void process_machine::send(std::uint32_t worker, remote_call c) noexcept {
   pool::worker_state& s = pool_.at(worker);
-  const std::uint32_t number = s.posted.load(memory_order_relaxed) + 1;
-  if ((s.skipped | s.taken_back | c.argument_count) != 0 || has_fault_plan()) [[unlikely]]
+  if (c.argument_count != 0 || (s.skipped | s.taken_back) != 0 || has_fault_plan()) [[unlikely]]
     return send_with_care(worker, c);
+  lane<>& own = *s.lane;
+  const std::uint32_t number = s.posted.load(memory_order_relaxed) + 1;
   LEV_DCHECK(number - 1 - s.collected.load(memory_order_relaxed) < processes::lane_records);
   LEV_DCHECK(c.attempt != 0 && pool_.procedures().has(c.procedure));
-  lane<>::describe(s.lane->new_record(number), c);
+  lane<>::describe(own.new_record(number), c);
   // Pairs with show_victim(): publishes the record.
   s.posted.store(number, memory_order_release);
-  if (s.lane->post(number, 1)) [[unlikely]]
+  if (own.post(number, 1)) [[unlikely]]
     return pool_.wake(worker);
 }
 void process_machine::send_with_care(std::uint32_t worker, remote_call c) noexcept {
@@ -302,10 +303,10 @@ remote_ends process_machine::ends_of(std::uint32_t worker) const noexcept {
   const pool::worker_state& s = pool_.at(worker);
   const lane<>& own = *s.lane;
   const std::uint32_t before = s.collected.load(memory_order_relaxed);
-  const std::uint32_t last = s.posted.load(memory_order_relaxed);
-  std::uint32_t n = before;
-  while (n != last && own.has_success(n + 1)) ++n;
-  return {n - before, n != last && own.has_end(n + 1)};
+  const std::uint32_t tasks = s.posted.load(memory_order_relaxed) - before;
+  const std::uint32_t successes = own.successes(before + 1, tasks);
+  if (successes == tasks) return remote_ends(successes);
+  return remote_ends(successes, own.has_end(before + successes + 1));
 }
 
 std::uint64_t process_machine::spent_ns(std::uint32_t worker, std::uint32_t n) const noexcept {
@@ -317,8 +318,10 @@ std::uint64_t process_machine::spent_ns(std::uint32_t worker, std::uint32_t n) c
 }
 
 // By itself, so that its caller saves no registers.
-[[gnu::cold, gnu::noinline]] void pass_collect() noexcept {
+[[gnu::cold, gnu::noinline]] void take_with_faults(pool::worker_state& s,
+                                                   std::uint32_t last) noexcept {
   fault_at("host.collect");
+  s.collected.store(last, memory_order_relaxed);
 }
 
 void process_machine::take_successes(std::uint32_t worker, std::uint32_t count) noexcept {
@@ -326,7 +329,7 @@ void process_machine::take_successes(std::uint32_t worker, std::uint32_t count) 
   const std::uint32_t before = s.collected.load(memory_order_relaxed);
   LEV_DCHECK(count != 0 && count <= s.posted.load(memory_order_relaxed) - before);
   if (has_fault_plan()) [[unlikely]]
-    pass_collect();
+    return take_with_faults(s, before + count);
   s.collected.store(before + count, memory_order_relaxed);
 }
 
