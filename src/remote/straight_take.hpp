@@ -96,7 +96,7 @@ template <bool has_tickets>
 [[gnu::always_inline]] inline bool take_plain_ends(remote_crew& r, participant& self,
                                                    awaited_tickets& awaited) noexcept {
   engine& e = r.e;
-  LEV_DCHECK(!self.is_tending && self.ended_pieces == 0);
+  LEV_DCHECK(!self.is_tending && self.aside.ended_pieces == 0);
   unsigned found = 0;
   self.is_tending = true;  // a part of a task that goes on is posted afterwards
   for (std::uint32_t w = 0; w < e.workers; ++w)
@@ -113,8 +113,8 @@ template <bool has_tickets>
 [[gnu::noinline]] bool owes_no_ends(remote_crew& r, participant& self) noexcept;
 inline bool may_take_ends(remote_crew& r, participant& self) noexcept {
   const std::uint64_t any = reinterpret_cast<std::uintptr_t>(self.running) |
-                            reinterpret_cast<std::uintptr_t>(self.draining) | self.ended_pieces;
-  if (any == 0 && self.failing == no_slot && !self.is_tending) [[likely]]
+                            reinterpret_cast<std::uintptr_t>(self.draining);
+  if (any == 0 && !is_any(self.aside) && !self.is_tending) [[likely]]
     return true;
   return owes_no_ends(r, self);
 }

@@ -73,10 +73,8 @@ template <bool shares_workers>
 std::uint64_t submit_elsewhere(runtime_state& c, participant& self, const draft& d, bool detached,
                                std::uint64_t plain_kinds) {
   const std::uint32_t kept = self.free_slots.count();
-  const std::uint64_t owes = reinterpret_cast<std::uintptr_t>(self.running) |
-                             reinterpret_cast<std::uintptr_t>(self.contexts) | self.ended_pieces;
-  if (c.sends_straight.load(memory_order_relaxed) == 0 || detached || owes != 0 || kept == 0 ||
-      !may_send_straight(c, self)) [[unlikely]]
+  if (c.sends_straight.load(memory_order_relaxed) == 0 || detached || kept == 0 ||
+      self.running != nullptr || is_any(self.aside) || !may_send_straight(c, self)) [[unlikely]]
     return submit_far_away(c, self, d, detached, plain_kinds);
   auto& r = static_cast<remote_crew&>(*c.crew);
   if (!is_of_plain_kinds(procedure_at(d.procedure), plain_kinds) ||

@@ -42,7 +42,7 @@ namespace {
 #ifndef LEVERET_MODEL_CHECKER
   if (this_thread_notes.actor != nullptr) return nullptr;
 #endif
-  return detail::noted_here(c);
+  return detail::is_noted(c) ? &detail::noted_here(c) : nullptr;
 }
 
 // The caller has called in, and serves nowhere.
@@ -50,7 +50,7 @@ namespace {
                                              participant& self) noexcept {
   auto& r = static_cast<remote_crew&>(*self.engine->crew);
   if (r.is_traced) return wait_all_any_way(tickets, count, no_timeout, how, false);
-  detail::note_wait(self);
+  detail::note_wait(*self.engine, self);
   if (take_awaited(r, self, tickets, count)) return {status::ok};
   return wait_all_any_way(tickets, count, no_timeout, how, true);
 }

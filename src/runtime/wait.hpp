@@ -10,8 +10,8 @@ namespace lev::detail {
 std::uint64_t deadline_after(runtime_state& c, std::int64_t timeout_ns) noexcept;
 
 // A host that has waited may send its next tasks to workers that poll, and queues its posts.
-inline void note_wait(const runtime_state& c, participant& self) noexcept {
-  self.letters_left = c.mailboxes;
+inline void note_wait(const engine& e, participant& self) noexcept {
+  self.letters_left = e.mailboxes;
   self.posts_at_once = 0;
 }
 

@@ -31,8 +31,8 @@
 #include "sync/spin_lock.hpp"
 #include "task/arguments.hpp"
 #include "trace/events.hpp"
+#include "worker/asides.hpp"
 
-#include <bit>
 #include <cstddef>
 #include <cstring>
 
@@ -243,44 +243,6 @@ struct guest_place {
   // a waker has read the word that the wait armed after this.
   atomic<std::uint32_t> waits{0};
 };
-
-// What a participant has to see to besides its next task. All of it is 0 for most, which is seen by
-// one comparison.
-struct asides {
-  // Pieces that were completed here, and are not counted at their join yet (gcell's batched
-  // notification, GC-10).
-  std::uint32_t ended_pieces = 0;
-  bool is_mailbox_open : 1 = false;  // as the owner has it
-  bool was_last_poller : 1 = false;  // while a participant sleeps: see wake_another()
-  std::uint8_t other_contexts = 0;   // under way, on stacks other than the current one
-  std::uint8_t pieces_in_a_row = 0;  // run, and no look at the shared queues since
-  bool has_failing : 1 = false;      // tasks to be failed without running
-  bool has_own_mode : 1 = false;     // its floating-point mode is not the usual one
-};
-static_assert(sizeof(asides) == sizeof(std::uint64_t) &&
-              std::endian::native == std::endian::little);
-
-inline bool is_any(const asides& a) noexcept {
-  std::uint64_t word = 0;
-  std::memcpy(&word, &a, sizeof word);
-  return word != 0;
-}
-// All but the ended pieces, from the lowest byte on as they are declared.
-inline std::uint32_t flags_of(const asides& a) noexcept {
-  std::uint32_t word = 0;
-  std::memcpy(&word, reinterpret_cast<const char*>(&a) + sizeof a.ended_pieces, sizeof word);
-  return word;
-}
-// What concerns the next task of the own inbox: who else is to have a look, or a turn, before it.
-inline bool is_turn_due(const asides& a) noexcept {
-  constexpr std::uint32_t all_but_failing_and_mode = 0x00ffffff;
-  return (flags_of(a) & all_but_failing_and_mode) != 0;
-}
-// What concerns a task that is run on top of another one.
-inline bool is_any_due(const asides& a) noexcept {
-  constexpr std::uint32_t all_but_contexts_and_pieces = 0xff0000ff;
-  return a.ended_pieces != 0 || (flags_of(a) & all_but_contexts_and_pieces) != 0;
-}
 
 struct alignas(line_pair_bytes) participant {
   lev::engine* engine = nullptr;
