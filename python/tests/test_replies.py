@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pickle
 import random
+from collections.abc import AsyncGenerator, Coroutine, Generator
+from typing import Any
 
 import pytest
 
 from leveret import _core
-from leveret.wire import replies
+from leveret.wire import pickling, replies
 
 VALUES = [None, 0, -1, 2.5, "text", b"", b"\0" * 900, ("a", 1), (ValueError("no"), "trace")]
 
@@ -79,3 +81,24 @@ def test_buffers_are_pythons() -> None:
         memoryview(place), 0, pickled, buffers, 1, replies.reply_size(len(pickled), buffers)
     )
     assert _core.read_plain_reply(place) is None
+
+
+@pytest.mark.parametrize("base", [AsyncGenerator, Coroutine, Generator])
+def test_what_is_not_done_yet_is_told_whichever_compiler_has_made_it(base: type) -> None:
+    """Coroutines and generators of Cython are not of Python's own types."""
+    ended: list[Any] = []
+
+    def refuse(self: Any) -> None:
+        raise TypeError(f"cannot pickle {type(self).__name__!r} object")
+
+    def close(self: Any) -> None:
+        ended.append(self)
+
+    body: dict[str, Any] = dict.fromkeys(
+        ("__await__", "aclose", "asend", "athrow", "send", "throw")
+    )
+    body.update(__reduce__=refuse, close=close)
+    value = type("made", (base,), body)()
+    with pytest.raises(TypeError, match=r"^the result, of type 'made': cannot .*; have (the|a) "):
+        pickling.dump_result(value)
+    assert ended == ([value] if base is Coroutine else [])

@@ -236,6 +236,32 @@ def test_a_pid_namespace_that_has_the_proc_of_another_one() -> None:
     assert "ran longer than its timeout" in done.stdout, done
 
 
+def test_a_system_without_dev_null_is_told() -> None:
+    """As in a chroot() without devices; the interpreter is there, and is not to blame."""
+    done = _run(
+        """
+        import ctypes, sys
+        libc = ctypes.CDLL(None)
+        if libc.unshare(0x10020000):  # CLONE_NEWUSER, CLONE_NEWNS: none of this is seen outside
+            sys.exit(77)
+        if libc.mount(b"none", b"/", None, 0x44000, None):  # MS_REC | MS_PRIVATE
+            sys.exit(77)
+        if libc.mount(b"none", b"/dev", b"tmpfs", 0, None):
+            sys.exit(77)
+        import leveret
+        for opens in (lambda: leveret.Runtime("processes"), leveret.ProcessExecutor):
+            try:
+                opens()
+            except leveret.Unavailable as error:
+                print(error)
+        """
+    )
+    if done.returncode == 77:
+        pytest.skip("this user may mount nothing")
+    told = "workers could not be started: opening /dev/null, which a process needs to start: "
+    assert done.stdout == f"{told}No such file or directory\n" * 2, done
+
+
 def test_executors_give_back_their_files_without_the_garbage_collector() -> None:
     """A program that has turned it off, and opens an executor for each step."""
     done = _run(

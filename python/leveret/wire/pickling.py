@@ -14,6 +14,7 @@ import pickle
 import struct
 import types
 import weakref
+from collections.abc import AsyncGenerator, Coroutine, Generator
 from typing import TYPE_CHECKING, Any, Callable, ClassVar
 
 import cloudpickle
@@ -380,11 +381,12 @@ def dump_item(value: Any, needed: spaces.Needed, beside: Beside) -> tuple[Any, l
         return dump_alone(value, needed, beside, CALL_BUFFERS_MAX)
 
 
-# Results that stand for what a function of their kind has yet to do.
+# Results that stand for what a function of their kind has yet to do; compilers of Python, such as
+# Cython, have types of their own for them.
 _UNDONE = {
-    types.CoroutineType: "have a plain function run it there, by asyncio.run()",
-    types.GeneratorType: "have the call take its items: return list() of it",
-    types.AsyncGeneratorType: "have the call take its items, in a function that asyncio.run() runs",
+    Coroutine: "have a plain function run it there, by asyncio.run()",
+    Generator: "have the call take its items: return list() of it",
+    AsyncGenerator: "have the call take its items, in a function that asyncio.run() runs",
 }
 
 
@@ -396,9 +398,10 @@ def dump_result(value: Any) -> tuple[bytes, list[memoryview]]:
         return dumps(value, RESULT_BUFFERS_MAX, _ReplyPickler)
     except BaseException as error:
         blame.say_of_what(error, f"the result, of type {type(value).__qualname__!r}")
-        if type(value) in _UNDONE and len(error.args) == 1:
-            error.args = (f"{error.args[0]}; {_UNDONE[type(value)]}",)
-            if type(value) is types.CoroutineType:
+        hint = next((_UNDONE[kind] for kind in _UNDONE if issubclass(type(value), kind)), None)
+        if hint is not None and len(error.args) == 1:
+            error.args = (f"{error.args[0]}; {hint}",)
+            if issubclass(type(value), Coroutine):
                 value.close()  # or Python says that nobody has awaited it
         raise
 

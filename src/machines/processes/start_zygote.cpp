@@ -49,6 +49,15 @@ bool is_to_be_hidden(int output) noexcept {
   return flags < 0 || (flags & FD_CLOEXEC) != 0;
 }
 
+// posix_spawn() does not say which file its error is about: whether it is the one that a new
+// process reads, as it is in a chroot() without devices.
+bool is_about_null(int error) noexcept {
+  const int nowhere = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (nowhere < 0) return errno == error;
+  ::close(nowhere);
+  return false;
+}
+
 }  // namespace
 
 // Why the program cannot be started again to be its own zygote; null: it can. Asks the loader: it
@@ -112,9 +121,11 @@ bool pool::spawn_zygote(int socket) {
     return true;
   }
   zygote_ = 0;
+  const bool lacks_null = is_about_null(code);
   errno = code;
+  if (lacks_null) return fail("opening /dev/null, which a process needs to start");
   if (!is_own) return fail("starting the program that config.processes.worker_command names");
-  return fail(code == ENOENT ? "starting the zygote process (are /proc and /dev/null there?)"
+  return fail(code == ENOENT ? "starting the zygote process (is /proc there?)"
                              : "starting the zygote process");
 }
 
