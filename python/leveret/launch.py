@@ -43,6 +43,21 @@ def _absolute(entry: str) -> str:
         return entry
 
 
+def _is_this_program() -> bool:
+    """Whether sys.executable is a program that embeds Python: that would run itself again.
+
+    An interpreter takes its own name and options out of what it was started with. Another program
+    gives all of that, as those do that Cython has made, or nothing.
+    """
+    given: list[str] | None = getattr(sys, "orig_argv", None)
+    if given is None or given[:1] != sys.argv[: min(len(given), 1)] or len(given) > len(sys.argv):
+        return False
+    try:
+        return os.path.samefile(sys.executable, "/proc/self/exe")  # noqa: PTH121
+    except OSError:
+        return False
+
+
 # Options that say no more than their flag does.
 _OPTIONS = {
     "optimize": "O",
@@ -87,7 +102,7 @@ def worker_command(
     is imported; None: not there. unless_set: others, which stay if they are there. path: where
     modules are searched for; empty: where this interpreter searches when it starts. Raises
     Unavailable in a program that embeds Python and does not tell where the interpreter is
-    (sys.executable), and in a frozen one.
+    (sys.executable is empty, or the program), and in a frozen one.
     """
     if not sys.executable:
         text = "machine 'processes' needs a Python interpreter to start; sys.executable is empty"
@@ -98,6 +113,13 @@ def worker_command(
             "program itself, which was frozen (by PyInstaller, say): run it by a Python that has "
             "leveret installed, or use the machine 'threads' for native tasks, and "
             "concurrent.futures for Python functions"
+        )
+        raise Unavailable(text, Status.UNAVAILABLE)
+    if _is_this_program():
+        text = (
+            "machine 'processes' needs a Python interpreter to start; sys.executable is this "
+            "program itself, which has Python in it: set sys.executable to the interpreter of a "
+            "Python that has leveret installed"
         )
         raise Unavailable(text, Status.UNAVAILABLE)
     about = {

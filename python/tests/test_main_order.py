@@ -217,6 +217,75 @@ PROGRAMS = {
             is_one, state = call(look_at, ONE)
             assert is_one and state["state"] == 3 and "gone" not in state
     """,
+    "singletons with slots": """
+        class Kind:
+            __slots__ = ("state", "other")
+            def __reduce__(self):
+                return "ONE"
+        ONE = Kind()
+        ONE.state = 1
+        def look():
+            return ONE.state, getattr(ONE, "other", None)
+        def give(one):
+            return one
+        def check(call):
+            assert call(look) == (1, None) and call(give, ONE) is ONE
+            ONE.state, ONE.other = 2, 3
+            assert call(look) == (2, 3)
+            del ONE.other
+            ONE.state = [4]
+            assert call(look) == ([4], None)
+    """,
+    "singletons of a library": """
+        import pathlib, sys
+        path = pathlib.Path(__file__).with_name("marks.py")
+        path.write_text('''if True:
+            class Named:
+                def __init__(self, name, module):
+                    self.name, self.__module__ = name, module
+                def __reduce__(self):
+                    return self.name
+            class Mark(Named):
+                pass
+            class Level(Named, int):
+                def __new__(kind, name, module, level):
+                    return int.__new__(kind, level)
+                def __init__(self, name, module, level):
+                    super().__init__(name, module)
+            class Table(Named, dict):
+                pass
+            HERE = Mark("HERE", "marks")
+        ''')
+        import marks
+        MISSING, OTHER = marks.Mark("MISSING", __name__), marks.Mark("OTHER", __name__)
+        HIGH, TABLE = marks.Level("HIGH", __name__, 3), marks.Table("TABLE", __name__)
+        class Holder:
+            IN = marks.Mark("Holder.IN", __name__)
+        def is_missing(one=MISSING):
+            return one is MISSING
+        def give(*ones):
+            return [each.name for each in ones], ones
+        def look():
+            return Holder.IN.name, MISSING.value, OTHER is marks.HERE, Holder
+        def with_closure():
+            kept = OTHER
+            return lambda one: one is kept
+        def check(call):
+            assert call(is_missing, MISSING) and call(is_missing) and not call(is_missing, OTHER)
+            names, ones = call(give, MISSING, Holder.IN, marks.HERE)
+            assert names == ["MISSING", "Holder.IN", "HERE"]
+            assert ones[0] is MISSING and ones[1] is Holder.IN and ones[2] is marks.HERE
+            MISSING.value = [5]
+            assert call(look) == ("Holder.IN", [5], False, Holder)
+            assert call(with_closure(), OTHER)
+            assert call(lambda one: (one + 1, one is HIGH), HIGH) == (4, True)
+            try:
+                call(give, TABLE)
+            except Exception as error:  # it can be made only by what is compiled
+                assert "cannot pickle 'TABLE' of '__main__', of type 'Table'" in str(error), error
+            else:
+                raise AssertionError
+    """,
     "what calls put into singletons": """
         class Settings:
             def __init__(self):

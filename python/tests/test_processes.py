@@ -357,6 +357,21 @@ def test_a_frozen_program_is_told_what_is_missing(
         opens()
 
 
+@pytest.mark.parametrize("given", [[], ["program", "a", "b"]])
+def test_a_program_that_embeds_python_is_not_started_as_an_interpreter(
+    monkeypatch: pytest.MonkeyPatch, given: list[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["program", "a", "b"])
+    monkeypatch.setattr(sys, "orig_argv", given, raising=False)
+    for each in (leveret.ProcessExecutor, lambda: leveret.Runtime("processes")):
+        monkeypatch.setattr(sys, "executable", "/proc/self/exe")
+        with pytest.raises(leveret.Unavailable, match=r"has Python in it: set sys\.executable"):
+            each()
+        monkeypatch.setattr(sys, "executable", "/nowhere/python3")
+        with pytest.raises(leveret.Unavailable, match="No such file"):
+            each()
+
+
 @pytest.mark.parametrize("opens", [leveret.ProcessExecutor, lambda: leveret.Runtime("processes")])
 def test_an_interpreter_that_is_gone_is_told_as_such(
     monkeypatch: pytest.MonkeyPatch, opens: Callable[[], object]

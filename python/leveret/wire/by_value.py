@@ -19,26 +19,18 @@ from typing import Any
 
 from cloudpickle import cloudpickle
 
-from . import absent, class_steps, classes, entries, foreign, modules, own, spaces
+from . import absent, class_steps, classes, entries, foreign, modules, own, singletons, spaces
 from .absent import is_absent
 from .modules import Home, residents
+from .singletons import found, host_object
 
 ORDINARY_MAX = 1024
 
 # In a worker: what it made of objects of the host's, and where those are found there.
 _classes: weakref.WeakSet[type] = weakref.WeakSet()
 _homes: weakref.WeakKeyDictionary[Any, Home] = weakref.WeakKeyDictionary()
-singletons: dict[Home, Singleton] = {}
 # The attributes of classes, as they were sent last: what the host has deleted since is deleted.
 sent_names: weakref.WeakKeyDictionary[type, list[str]] = weakref.WeakKeyDictionary()
-
-
-class Singleton:
-    """An object that is pickled by its name, and the digest of the attributes that were set."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-        self.sent = b""
 
 
 class Made:
@@ -80,21 +72,13 @@ def _note(known: set[Any], thing: Any) -> None:
     known.add(thing)
 
 
-def _found(home: Home) -> Any:
-    """What is under that name; raises AttributeError."""
-    found: Any = sys.modules.get(home[0])
-    for part in home[1].split("."):
-        found = getattr(found, part)
-    return found
-
-
 def is_importable(thing: Any) -> bool:
     """Whether a worker finds this very object under its module and name."""
     module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)
     if type(module) is not str or type(name) is not str or is_absent(module):
         return False
     try:
-        return _found((module, name)) is thing
+        return found((module, name)) is thing
     except AttributeError:
         return False
 
@@ -337,11 +321,11 @@ def class_with_function(function: types.FunctionType) -> type | None:
     if not where or "<" in where:
         return None
     try:
-        kind = _found((function.__module__, where))
+        kind = found((function.__module__, where))
     except AttributeError:
         return None
-    found = vars(kind).get(function.__name__) if isinstance(kind, type) else None
-    return kind if getattr(found, "__func__", found) is function else None
+    own = vars(kind).get(function.__name__) if isinstance(kind, type) else None
+    return kind if getattr(own, "__func__", own) is function else None
 
 
 def skeleton_of(kind: type) -> Any:
@@ -367,7 +351,7 @@ def _set_registered(kind: type, state: Any) -> type:
 def home_of(thing: Any) -> Home | None:
     home = (thing.__module__, thing.__qualname__)
     try:
-        return home if _found(home) is thing else None
+        return home if found(home) is thing else None
     except (AttributeError, TypeError):
         return None
 
@@ -435,62 +419,29 @@ def _host_class(number: str, module: str, name: str) -> type:
     return kind
 
 
-def host_object(module: str, name: str) -> Any:
-    """What the host knows by that name; in a worker what it has made of it."""
-    home = (module, name)
-    known = singletons.get(home)
-    here = residents.get(home) if known is None else known.value
-    return _found(home) if here is None else here
-
-
 def goes_by_value(kind: type, is_reply: bool) -> bool:
     """Whether a class is one of those that the other process cannot import."""
     return (is_reply and kind in _classes) or is_absent(kind.__module__)
 
 
-# Objects that are pickled by their name in such a module: one each in a process.
-
-
 def reduce_other(pickler: Any, thing: Any, kind: type) -> Any:
-    """For an object whose class goes by value, and says itself how it is pickled.
-
-    copyreg.pickle() says it before the class.
-    """
-    own: Any = kind
-    if kind in copyreg.dispatch_table:
-        return NotImplemented
-    if own.__reduce__ is object.__reduce__ and own.__reduce_ex__ is object.__reduce_ex__:
+    """For an object whose class goes by value, and says itself how it is pickled."""
+    if not singletons.reduces_itself(pickler, kind):
         return NotImplemented
     made = thing.__reduce_ex__(5)
     if type(made) is not str:
         return made
-    home = (kind.__module__, made)
-    if pickler.is_of_digest or (pickler.is_reply and kind in _classes):
-        return host_object, home
-    state = dict(getattr(thing, "__dict__", ()))
-    given = (home, state, pickler.digest(state))
-    return _make_singleton, (home, kind), given, None, None, _set_singleton
+    is_of_host = pickler.is_reply and kind in _classes
+    return singletons.reduce(pickler, thing, (kind.__module__, made), is_of_host)
 
 
-def _make_singleton(home: Home, kind: type) -> Any:
-    if home not in singletons:
-        try:
-            return _found(home)
-        except AttributeError:
-            made = getattr(copyreg, "_reconstructor")(kind, object, None)  # noqa: B009
-            singletons[home] = Singleton(made)
-    return singletons[home].value
-
-
-def _set_singleton(made: Any, given: tuple[Home, dict[str, Any], bytes]) -> None:
-    """The attributes that it has in the host, if they are others than were set here last: what
-    calls have made of them since stays otherwise.
-    """
-    home, attributes, digest = given
-    known = singletons.get(home)
-    if known is not None and known.value is made and known.sent != digest:
-        known.sent = digest
-        with contextlib.suppress(TypeError):  # it has none
-            own = vars(made)
-            own.clear()
-            own.update(attributes)
+def reduce_importable(pickler: Any, thing: Any, kind: type) -> Any:
+    """For one whose class the other process can import: its own pickle."""
+    if not singletons.reduces_itself(pickler, kind) or issubclass(kind, types.BuiltinFunctionType):
+        note_ordinary(kind)
+        return NotImplemented
+    made = thing.__reduce_ex__(5)
+    if type(made) is str:
+        return singletons.reduce_named(pickler, thing, made)
+    note_ordinary(kind)
+    return made

@@ -180,7 +180,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         made = sharing.reduce_shared(value, kind)
         may_differ = spaces.is_cached(kind) or sharing.may_be_shared(kind)
         if made is NotImplemented and not may_differ:
-            by_value.note_ordinary(kind)
+            return by_value.reduce_importable(self, value, kind)
         return made
 
     def _function_getnewargs(self, function: types.FunctionType) -> Any:

@@ -16,7 +16,7 @@ import types
 import weakref
 from typing import Any, NamedTuple
 
-from ..wire import by_value, modules, spaces
+from ..wire import modules, singletons, spaces
 from ..wire.modules import Home, HostModule
 from .classes import Classes, classes
 from .functions import Functions, functions
@@ -39,7 +39,7 @@ class Belongings(NamedTuple):
     def put_back(self) -> None:
         spaces.known.update(self.spaces)
         modules.residents.update(self.residents)
-        by_value.singletons.update(self.singletons)
+        singletons.known.update(self.singletons)
         vars(functions).update(self.functions)
         vars(classes).update(self.classes)
         sys.modules.update(self.modules)
@@ -50,12 +50,12 @@ def take_away() -> Belongings:
     taken = Belongings(
         dict(spaces.known),
         modules.residents.copy(),
-        dict(by_value.singletons),
+        dict(singletons.known),
         dict(vars(functions)),
         dict(vars(classes)),
         _own_modules(),
     )
-    for each in (spaces.known, modules.residents, by_value.singletons):
+    for each in (spaces.known, modules.residents, singletons.known):
         each.clear()
     vars(functions).update(vars(Functions()))
     vars(classes).update(vars(Classes()))
