@@ -232,6 +232,22 @@ PROGRAMS = {
             for error in errors:
                 assert type(error) is NotFound and str(error) == "no file" and error.name == "file"
         """,
+    "a class that is made of its source alone": """
+        class Fields(type):
+            def __new__(kind, name, bases, space):
+                if "__qualname__" not in space:
+                    raise TypeError("no fields")
+                return type.__new__(kind, name, bases, space)
+        class Record(metaclass=Fields):
+            pass
+        def check(call):
+            try:
+                call(lambda: Record())
+            except TypeError as error:
+                assert "class 'Record' cannot be made: no fields; have it in a mo" in str(error)
+            else:
+                raise AssertionError
+        """,
     "copyreg": """
         import copyreg
         class Odd:

@@ -368,8 +368,12 @@ def _make_class(
     kind: type | None = cloudpickle._DYNAMIC_CLASS_TRACKER_BY_ID.get(about[-2])
     if kind is None:
         bases = about[2] if maker is cloudpickle._make_skeleton_class else ()
-        with classes.made_before(bases, _classes):
-            kind = maker(*about)
+        try:
+            with classes.made_before(bases, _classes):
+                kind = maker(*about)
+        except TypeError as error:  # its metaclass makes it of nothing but the source
+            text = f"class {qualname!r} cannot be made: {error}; have it in a module that processes"
+            raise TypeError(f"{text} can import") from error
         assert kind is not None
         # By it an object of a nested one is pickled, and shown. A metaclass has no say in it.
         _qualname.__set__(kind, qualname)
