@@ -88,8 +88,16 @@ apt_install() {
     logged apt-update "${as_root[@]}" apt-get update -q || true
     apt_updated=yes
   fi
-  logged "apt-$1" "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q \
-    --no-install-recommends -o DPkg::Lock::Timeout=300 "$@"
+  local -a apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get)
+  local -a install=("${apt[@]}" install -y -q --no-install-recommends)
+  install+=(-o DPkg::Lock::Timeout=300 "$@")
+  logged "apt-$1" "${install[@]}" && return
+  # apt-get installs nothing more until what was interrupted (by Ctrl-C, say) is brought to an end.
+  grep -q 'dpkg --configure -a' "$logs/apt-$1.log" || return 1
+  logged dpkg-configure "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive dpkg --configure -a ||
+    true
+  logged apt-fix "${apt[@]}" install -y -q --fix-broken || return 1
+  logged "apt-$1" "${install[@]}"
 }
 
 install_packages() {
