@@ -6,25 +6,15 @@
 // ThreadSanitizer keeps a history per fiber; without it, it crashes on its first report (clang 14).
 #pragma once
 
+#include "base/sanitizer.hpp"
+
 #include <cstddef>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define LEV_CONTEXT_ASAN 1
-#elif defined(__SANITIZE_THREAD__)
-#define LEV_CONTEXT_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define LEV_CONTEXT_ASAN 1
-#elif __has_feature(thread_sanitizer)
-#define LEV_CONTEXT_TSAN 1
-#endif
-#endif
-
-#if defined(LEV_CONTEXT_ASAN)
+#if defined(LEV_UNDER_ASAN)
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #include <sanitizer/lsan_interface.h>
-#elif defined(LEV_CONTEXT_TSAN)
+#elif defined(LEV_UNDER_TSAN)
 #include <sanitizer/tsan_interface.h>
 #endif
 
@@ -35,7 +25,7 @@ namespace lev {
 //   adopt    the context stands for the calling thread's own stack; on that thread, before leave
 //   leave    on the old stack, right before the switch; `last` when the old context has finished
 //   arrive   on the new stack, right after the switch
-#if defined(LEV_CONTEXT_ASAN)
+#if defined(LEV_UNDER_ASAN)
 
 class annotation {
  public:
@@ -96,7 +86,7 @@ class annotation {
   annotation* left_ = nullptr;
 };
 
-#elif defined(LEV_CONTEXT_TSAN)
+#elif defined(LEV_UNDER_TSAN)
 
 class annotation {
  public:

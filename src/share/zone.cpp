@@ -5,6 +5,7 @@
 #include "base/kernel_numbers.hpp"
 #include "base/lasting.hpp"
 #include "base/numbers.hpp"
+#include "base/sanitizer.hpp"
 #include "share/committed.hpp"
 #include "share/faults.hpp"
 #include "share/heap_blocks.hpp"
@@ -40,7 +41,7 @@ constexpr std::size_t returned_bytes_min = 8 << 20;
 // Where mappings are looked for: far from where Linux puts programs, heaps, libraries and stacks,
 // so that they are free in a worker process, too, whose layout is random. Each host process of a
 // user has a span of its own, because a worker may serve several of them.
-#if defined(__SANITIZE_THREAD__)
+#if defined(LEV_UNDER_TSAN)
 constexpr std::uintptr_t first_span = 0x7ea0'0000'0000;  // what ThreadSanitizer leaves free
 constexpr std::uintptr_t span_bytes = std::uintptr_t{1} << 37;
 constexpr unsigned span_count = 4;

@@ -9,6 +9,7 @@
 // every other thread's, at the price of a system call; asymmetric() tells whether that works here.
 #pragma once
 
+#include "base/sanitizer.hpp"
 #include "sync/fence.hpp"
 #include "sync/pause.hpp"
 
@@ -46,7 +47,7 @@ using atomic = real_env::atomic<T>;
 class owned_counter {
  public:
   void add(std::uint64_t n) noexcept {
-#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(LEVERET_MODEL_CHECKER)
+#if defined(__x86_64__) && !defined(LEV_UNDER_TSAN) && !defined(LEVERET_MODEL_CHECKER)
     // The same in one instruction, of which compilers make three. Stores are in order on x86-64.
     __asm__ volatile("addq %1, %0" : "+m"(value_) : "er"(n) : "memory");
 #else

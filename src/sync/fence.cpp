@@ -2,6 +2,7 @@
 #include "sync/fence.hpp"
 
 #include "base/assert.hpp"
+#include "base/sanitizer.hpp"
 
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
@@ -11,7 +12,7 @@ namespace lev {
 
 namespace {
 bool register_process() noexcept {
-#if defined(__SANITIZE_THREAD__)
+#if defined(LEV_UNDER_TSAN)
   return false;  // ThreadSanitizer sees locked instructions, not the kernel's barriers
 #else
   return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
