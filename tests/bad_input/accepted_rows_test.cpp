@@ -23,7 +23,7 @@ const auto total_size =
     });
 
 // Rows 8 and 16: nothing at any address.
-TEST_P(accepted_rows, empty_memory_at_any_address) {
+LEV_TEST(accepted_rows, empty_memory_at_any_address) {
   runtime& r = open();
   int n = -1;
   words x(8, 1);
@@ -44,7 +44,7 @@ TEST_P(accepted_rows, empty_memory_at_any_address) {
 }
 
 // Row 23: exactly the local store is accepted, one line more is not (22).
-TEST_P(accepted_rows, a_task_that_fits_exactly) {
+LEV_TEST(accepted_rows, a_task_that_fits_exactly) {
   config c = settings();
   c.staging = staging::copy;
   c.local_store_bytes = 8192;
@@ -65,7 +65,7 @@ TEST_P(accepted_rows, a_task_that_fits_exactly) {
 }
 
 // Neighbours of rows 14, 19 and 20.
-TEST_P(accepted_rows, memory_that_touches_without_overlap) {
+LEV_TEST(accepted_rows, memory_that_touches_without_overlap) {
   runtime& r = open();
   words x(100, 1);
   int n = 0;
@@ -78,7 +78,7 @@ TEST_P(accepted_rows, memory_that_touches_without_overlap) {
   EXPECT_EQ(x, words(100, 2));
 }
 
-TEST_P(accepted_rows, the_same_input_twice) {
+LEV_TEST(accepted_rows, the_same_input_twice) {
   static const auto two = define("bad_input.two_inputs",
                                  [](in<char> a, in<char> b, result<int> n) { n = a[0] + b[0]; });
   std::string text = "a";
@@ -88,7 +88,7 @@ TEST_P(accepted_rows, the_same_input_twice) {
 }
 
 // Row 42, 43: odd sizes of the store and of the queues work.
-TEST_P(accepted_rows, odd_sizes_are_rounded) {
+LEV_TEST(accepted_rows, odd_sizes_are_rounded) {
   for (const std::uint32_t tickets : {1u, 2u, 3u, 5u, 1000u}) {
     for (const std::size_t store : {std::size_t{1}, std::size_t{4097}, std::size_t{100'000}}) {
       config c = settings();

@@ -27,7 +27,7 @@ class ticket_rows : public machine_test {
 };
 LEV_ON_EVERY_MACHINE(ticket_rows);
 
-TEST_P(ticket_rows, row_27_a_dependency_on_a_ticket_of_another_runtime) {
+LEV_TEST(ticket_rows, row_27_a_dependency_on_a_ticket_of_another_runtime) {
   runtime& r = open();
   runtime other(settings());
   ticket foreign = other.submit(nothing);
@@ -36,7 +36,7 @@ TEST_P(ticket_rows, row_27_a_dependency_on_a_ticket_of_another_runtime) {
   expect_ok(r.submit(nothing));
 }
 
-TEST_P(ticket_rows, row_28_a_dependency_on_a_stale_ticket) {
+LEV_TEST(ticket_rows, row_28_a_dependency_on_a_stale_ticket) {
   runtime& r = open();
   ticket t = r.submit(nothing);
   ticket copy(t.home(), t.id());
@@ -46,14 +46,14 @@ TEST_P(ticket_rows, row_28_a_dependency_on_a_stale_ticket) {
 }
 
 // An empty ticket names nothing: it is passed over.
-TEST_P(ticket_rows, row_29_a_dependency_on_an_empty_ticket) {
+LEV_TEST(ticket_rows, row_29_a_dependency_on_an_empty_ticket) {
   runtime& r = open();
   const ticket none;
   expect_ok(r.submit(after(none, none), nothing));
 }
 
 // On sim they wait meanwhile; elsewhere they may be over, which is as well.
-TEST_P(ticket_rows, row_29_numbers_of_posted_and_released_tasks) {
+LEV_TEST(ticket_rows, row_29_numbers_of_posted_and_released_tasks) {
   runtime& r = open();
   detail::runtime_state* core = r.state();
   ticket released = r.submit(nothing);
@@ -71,7 +71,7 @@ TEST_P(ticket_rows, row_29_numbers_of_posted_and_released_tasks) {
   EXPECT_EQ(r.wait_for_completion().code, status::ok);
 }
 
-TEST_P(ticket_rows, row_29_numbers_that_are_no_tickets) {
+LEV_TEST(ticket_rows, row_29_numbers_that_are_no_tickets) {
   runtime& r = open();
   detail::runtime_state* core = r.state();
   for (const std::uint64_t id : {std::uint64_t{0}, std::uint64_t{1} << 32, ~std::uint64_t{0},
@@ -87,7 +87,7 @@ TEST_P(ticket_rows, row_29_numbers_that_are_no_tickets) {
 }
 
 // A slot that was never used, and one that is used by another generation.
-TEST_P(ticket_rows, row_30_a_ticket_that_is_used_up) {
+LEV_TEST(ticket_rows, row_30_a_ticket_that_is_used_up) {
   runtime& r = open();
   EXPECT_EQ(ticket(r.state(), (std::uint64_t{7} << 32) + 9).wait_outcome(0).code,
             status::stale_ticket);
@@ -102,7 +102,7 @@ TEST_P(ticket_rows, row_30_a_ticket_that_is_used_up) {
   expect_ok(r.submit(nothing));
 }
 
-TEST_P(ticket_rows, rows_31_and_32_empty_sets) {
+LEV_TEST(ticket_rows, rows_31_and_32_empty_sets) {
   open();
   std::vector<ticket> none(3);
   std::size_t index = 5;
@@ -113,14 +113,14 @@ TEST_P(ticket_rows, rows_31_and_32_empty_sets) {
   EXPECT_EQ(wait_all(none.data(), 3, 0).code, status::ok);
 }
 
-TEST_P(ticket_rows, no_place_for_the_index) {
+LEV_TEST(ticket_rows, no_place_for_the_index) {
   ticket t = open().submit(nothing);
   EXPECT_EQ(wait_any(&t, 1, nullptr).code, status::bad_argument);
   EXPECT_TRUE(t) << "it must not be consumed";
   expect_ok(t);
 }
 
-TEST_P(ticket_rows, sets_and_mutexes_that_are_null) {
+LEV_TEST(ticket_rows, sets_and_mutexes_that_are_null) {
   runtime& r = open();
   std::size_t index = 5;
   EXPECT_EQ(wait_any(nullptr, 3, &index).code, status::bad_argument);
@@ -131,7 +131,7 @@ TEST_P(ticket_rows, sets_and_mutexes_that_are_null) {
 }
 
 // A wait that is refused speaks of the ticket, not of an end of its task.
-TEST_P(ticket_rows, a_refused_wait_says_what_to_do) {
+LEV_TEST(ticket_rows, a_refused_wait_says_what_to_do) {
   runtime& r = open();
   const auto text_of = [](ticket& t, wait_policy how = wait_policy::help) -> std::string {
     try {
@@ -149,7 +149,7 @@ TEST_P(ticket_rows, a_refused_wait_says_what_to_do) {
   EXPECT_NE(text_of(copy).find("used up"), std::string::npos);
 }
 
-TEST_P(ticket_rows, row_34_time_outs) {
+LEV_TEST(ticket_rows, row_34_time_outs) {
   runtime& r = open();
   for (const std::int64_t bad : {std::int64_t{-2}, std::int64_t{-1000}, INT64_MIN}) {
     ticket t = r.submit(nothing);
@@ -165,7 +165,7 @@ TEST_P(ticket_rows, row_34_time_outs) {
   }
 }
 
-TEST_P(ticket_rows, row_35_submits_after_the_close) {
+LEV_TEST(ticket_rows, row_35_submits_after_the_close) {
   runtime& r = open();
   EXPECT_EQ(r.close(), status::ok);
   refusal why;
@@ -179,7 +179,7 @@ TEST_P(ticket_rows, row_35_submits_after_the_close) {
 }
 
 // A mistake while a set of options is built is not lost: too many of each are refused at submit.
-TEST_P(ticket_rows, too_many_predecessors_are_refused_and_no_memory_is_touched) {
+LEV_TEST(ticket_rows, too_many_predecessors_are_refused_and_no_memory_is_touched) {
   runtime& r = open();
   ticket t = r.submit(nothing);
   options o;
@@ -195,7 +195,7 @@ TEST_P(ticket_rows, too_many_predecessors_are_refused_and_no_memory_is_touched) 
   expect_ok(t);
 }
 
-TEST_P(ticket_rows, a_range_that_ends_before_it_begins) {
+LEV_TEST(ticket_rows, a_range_that_ends_before_it_begins) {
   static const auto takes_range = define("bad_input.takes_range", [](range) {});
   runtime& r = open();
   EXPECT_EQ(expect_refused(status::bad_range, "", [&] { r.submit(takes_range, range{10, 3}); }), 0);
@@ -204,7 +204,7 @@ TEST_P(ticket_rows, a_range_that_ends_before_it_begins) {
       << "it is the loop's first";
 }
 
-TEST_P(ticket_rows, lengths_that_do_not_fit_the_address_space) {
+LEV_TEST(ticket_rows, lengths_that_do_not_fit_the_address_space) {
   runtime& r = open();
   std::uint64_t x = 0;
   const std::size_t huge = ~std::size_t{0} / sizeof x + 2;

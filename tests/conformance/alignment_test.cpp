@@ -67,7 +67,7 @@ void look_at(runtime& r) {
   }
 }
 
-TEST_P(alignment_test, elements_of_every_alignment) {
+LEV_TEST(alignment_test, elements_of_every_alignment) {
   runtime& r = open(small_settings());
   look_at<8>(r);
   look_at<64>(r);
@@ -88,7 +88,7 @@ const auto look_at_rows =
       }
     });
 
-TEST_P(alignment_test, rows_and_pieces) {
+LEV_TEST(alignment_test, rows_and_pieces) {
   for (const std::uint32_t tickets : {2u, 256u}) {
     config c = small_settings();
     c.tickets = tickets;
@@ -105,7 +105,7 @@ TEST_P(alignment_test, rows_and_pieces) {
 }
 
 // A task on top of one whose data fills the store gets memory of its own, aligned likewise.
-TEST_P(alignment_test, above_a_full_store) {
+LEV_TEST(alignment_test, above_a_full_store) {
   LEV_SKIP_IF_REMOTE();
   static const auto above = define("alignment.above", [](ref<runtime> r, inout<char> x) {
     x[0] = 1;
@@ -128,7 +128,7 @@ int look_in_c(const lev_call* c) {
   return static_cast<int>(beyond(reinterpret_cast<const void*>(c->arguments[1].address), 1024));
 }
 
-TEST_P(alignment_test, a_c_call_says_it_by_a_flag) {
+LEV_TEST(alignment_test, a_c_call_says_it_by_a_flag) {
   const lev_kind kinds[] = {LEV_IN, LEV_IN};
   static lev_procedure_id id = 0;
   if (id == 0) lev_register("alignment.c", &look_in_c, nullptr, kinds, 2, &id);
@@ -162,7 +162,7 @@ int double_packed(const call& c) {
 }
 
 // Elements at an odd address: the task finds them aligned, and writes them back where they were.
-TEST_P(alignment_test, what_is_to_be_packed_is) {
+LEV_TEST(alignment_test, what_is_to_be_packed_is) {
   constexpr kind declared[] = {kind::inout};
   static procedure_id id = 0;
   if (id == 0) {

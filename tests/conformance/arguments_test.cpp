@@ -43,7 +43,7 @@ void echo_all(runtime& r, std::index_sequence<Size...>) {
   (echo_bytes<Size + 1>(r), ...);
 }
 
-TEST_P(arguments_test, values_and_results_of_every_size) {
+LEV_TEST(arguments_test, values_and_results_of_every_size) {
   echo_all(open(), std::make_index_sequence<value_bytes_max>());
 }
 
@@ -53,7 +53,7 @@ const auto mixed_values = define(
       sum = (a ? 1 : 0) + b + static_cast<double>(c) + d + e + static_cast<double>(f);
     });
 
-TEST_P(arguments_test, values_are_converted_to_the_parameter) {
+LEV_TEST(arguments_test, values_are_converted_to_the_parameter) {
   double sum = 0;
   open().submit(mixed_values, 1, 2, 3, 4, 5, 6, sum).wait();
   EXPECT_EQ(sum, 21.0);
@@ -71,7 +71,7 @@ const auto eighteen = define(
       }
     });
 
-TEST_P(arguments_test, eighteen_arguments) {
+LEV_TEST(arguments_test, eighteen_arguments) {
   std::array<std::vector<word>, 18> v;
   for (std::size_t i = 0; i < 18; ++i) v[i].assign(9, static_cast<word>(1 << i));
   open()
@@ -81,7 +81,7 @@ TEST_P(arguments_test, eighteen_arguments) {
   EXPECT_EQ(v[17], std::vector<word>(9, (1 << 17) - 1));
 }
 
-TEST_P(arguments_test, no_argument_at_all) {
+LEV_TEST(arguments_test, no_argument_at_all) {
   expect_ok(open().submit(nothing));
 }
 
@@ -89,13 +89,13 @@ const auto size_of_range = define("args.size_of_range", [](range r, ref<counter>
   n.to->fetch_add(static_cast<int>(r.size()));
 });
 
-TEST_P(arguments_test, a_range_arrives_whole_or_in_pieces) {
+LEV_TEST(arguments_test, a_range_arrives_whole_or_in_pieces) {
   counter n = 0;
   open().submit(size_of_range, range{100, 1100}, ref{&n}).wait();
   EXPECT_EQ(n, 1000);
 }
 
-TEST_P(arguments_test, several_results) {
+LEV_TEST(arguments_test, several_results) {
   static const auto two = define("args.two_results", [](int a, result<int> b, result<char> c) {
     b = a + 1;
     c = static_cast<char>(a + 2);
@@ -115,14 +115,14 @@ void declared_at_namespace_scope(int x, result<int> y) {
 }
 LEV_PROCEDURE(declared_at_namespace_scope);
 
-TEST_P(arguments_test, a_function_registered_by_the_macro) {
+LEV_TEST(arguments_test, a_function_registered_by_the_macro) {
   int y = 0;
   open().submit<declared_at_namespace_scope>(4, y).wait();
   EXPECT_EQ(y, 5);
   EXPECT_NE(lookup("declared_at_namespace_scope"), 0);
 }
 
-TEST_P(arguments_test, a_descriptor_packed_once_runs_many_times) {
+LEV_TEST(arguments_test, a_descriptor_packed_once_runs_many_times) {
   runtime& r = open();
   std::vector<std::uint64_t> x(8, 0);
   const descriptor d = pack(increment, x);
@@ -130,7 +130,7 @@ TEST_P(arguments_test, a_descriptor_packed_once_runs_many_times) {
   EXPECT_EQ(x, std::vector<std::uint64_t>(8, 10));
 }
 
-TEST_P(arguments_test, thousands_of_tasks_keep_their_own_arguments) {
+LEV_TEST(arguments_test, thousands_of_tasks_keep_their_own_arguments) {
   runtime& r = open();
   constexpr std::int64_t count = 3000;
   std::vector<std::int64_t> results(count);

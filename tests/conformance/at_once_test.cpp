@@ -20,7 +20,7 @@ class at_once_test : public machine_test {
 };
 LEV_ON_EVERY_MACHINE(at_once_test);
 
-TEST_P(at_once_test, runs_each_task_that_it_takes_once) {
+LEV_TEST(at_once_test, runs_each_task_that_it_takes_once) {
   config c = settings();
   c.tickets = 64;
   open(c);
@@ -41,7 +41,7 @@ TEST_P(at_once_test, runs_each_task_that_it_takes_once) {
   }
 }
 
-TEST_P(at_once_test, does_nothing_where_it_would_have_to_wait) {
+LEV_TEST(at_once_test, does_nothing_where_it_would_have_to_wait) {
   config c = settings();
   c.tickets = 8;
   open(c);
@@ -68,7 +68,7 @@ bool is_soon_done(const ticket& t, wait_policy how) {
   return detail::is_soon_done(t.home(), t.id(), how);
 }
 
-TEST_P(at_once_test, a_task_is_soon_done_or_waited_for) {
+LEV_TEST(at_once_test, a_task_is_soon_done_or_waited_for) {
   for (int i = 0; i < 2'000; ++i) {
     ticket t = open().submit(nothing);
     if (is_soon_done(t, wait_policy::of_runtime)) {
@@ -88,7 +88,7 @@ TEST_P(at_once_test, a_task_is_soon_done_or_waited_for) {
   expect_all_done();
 }
 
-TEST_P(at_once_test, more_arguments_than_any_task_has_are_refused) {
+LEV_TEST(at_once_test, more_arguments_than_any_task_has_are_refused) {
   counter n = 0;
   const descriptor d = pack(count_one, ref{&n});
   for (const unsigned count : {0u, 2u, argument_count_max + 1, 257u, 1u << 16 | 1u, ~0u})

@@ -57,7 +57,7 @@ void search_from(ref<graph> g, std::uint32_t place) {
   }
 }
 
-TEST_P(backlog_test, a_search_visits_each_place_once) {
+LEV_TEST(backlog_test, a_search_visits_each_place_once) {
   constexpr std::uint32_t places = 4'000;
   for (const std::uint32_t tickets : {2u, 16u, 1024u}) {
     for (const wait_policy policy : {wait_policy::help, wait_policy::park}) {
@@ -94,7 +94,7 @@ const auto post_sums = define("backlog.post_sums", [](ref<posts> p) {
 });
 
 // Nobody gives a ticket back before the posted tasks have run.
-TEST_P(backlog_test, posted_tasks_run_while_the_host_holds_all_tickets) {
+LEV_TEST(backlog_test, posted_tasks_run_while_the_host_holds_all_tickets) {
   for (const std::uint32_t tickets : {2u, 8u}) {
     posts p;
     p.home = &open(few(tickets));
@@ -118,7 +118,7 @@ const auto post_holders = define("backlog.post_holders", [](ref<posts> p) {
   for (std::uint32_t i = 0; i < p.to->count; ++i) p.to->home->post(o, hold_mutex, p);
 });
 
-TEST_P(backlog_test, their_mutexes_exclude_each_other) {
+LEV_TEST(backlog_test, their_mutexes_exclude_each_other) {
   posts p;
   p.home = &open(few(4));
   p.count = 2'000;
@@ -139,7 +139,7 @@ const auto hold_and_wait = define("backlog.hold_and_wait", [](ref<posts> p) {
   this_task().wait_until([&] { return p.to->sum.load() != 0; });
 });
 
-TEST_P(backlog_test, tasks_that_wait_for_a_mutex_leave_slots_to_others) {
+LEV_TEST(backlog_test, tasks_that_wait_for_a_mutex_leave_slots_to_others) {
   for (const std::uint32_t tickets : {2u, 64u}) {
     posts p;
     p.home = &open(few(tickets));
@@ -162,7 +162,7 @@ const auto post_failures = define("backlog.post_failures", [](ref<posts> p) {
   for (std::uint32_t i = 0; i < p.to->count; ++i) p.to->home->post(sometimes_fail, p, i);
 });
 
-TEST_P(backlog_test, each_failure_is_counted) {
+LEV_TEST(backlog_test, each_failure_is_counted) {
   posts p;
   p.home = &open(few(2));
   p.count = 1'000;
@@ -190,7 +190,7 @@ const auto post_mixed = define("backlog.post_mixed", [](ref<posts> p) {
   }
 });
 
-TEST_P(backlog_test, keeps_all_arguments_and_cuts_ranges) {
+LEV_TEST(backlog_test, keeps_all_arguments_and_cuts_ranges) {
   for (const bool has_filter : {false, true}) {
     posts p;
     p.home = &open(few(4));
@@ -215,7 +215,7 @@ const auto wait_and_post = define("backlog.wait_and_post", [](ref<posts> p) {
   }
 });
 
-TEST_P(backlog_test, tasks_of_the_backlog_and_children_get_slots_side_by_side) {
+LEV_TEST(backlog_test, tasks_of_the_backlog_and_children_get_slots_side_by_side) {
   posts p;
   p.home = &open(few(8));
   p.count = 400;
@@ -224,7 +224,7 @@ TEST_P(backlog_test, tasks_of_the_backlog_and_children_get_slots_side_by_side) {
   EXPECT_EQ(p.ran, 40 * (p.count + p.count / 8));
 }
 
-TEST_P(backlog_test, a_runtime_that_closes_runs_or_cancels_all_of_it) {
+LEV_TEST(backlog_test, a_runtime_that_closes_runs_or_cancels_all_of_it) {
   for (const bool cancels : {false, true}) {
     posts p;
     p.home = &open(few(2));
@@ -251,7 +251,7 @@ const auto try_posts = define("backlog.try_posts", [](ref<posts> p) {
   }
 });
 
-TEST_P(backlog_test, a_runtime_that_is_to_fail_refuses_instead) {
+LEV_TEST(backlog_test, a_runtime_that_is_to_fail_refuses_instead) {
   posts p;
   config c = few(8);
   c.full = when_full::fail;
@@ -273,7 +273,7 @@ const auto post_and_look = define("backlog.post_and_look", [](ref<posts> p) {
 });
 
 // A task that posts faster than others run must not fill the memory.
-TEST_P(backlog_test, one_task_posts_no_more_ahead_than_there_are_tickets) {
+LEV_TEST(backlog_test, one_task_posts_no_more_ahead_than_there_are_tickets) {
   constexpr std::uint32_t tickets = 32;
   posts p;
   p.home = &open(few(tickets));
@@ -297,7 +297,7 @@ const auto post_pollers = define("backlog.post_pollers", [](ref<posts> p) {
   for (std::uint32_t i = 0; i < p.to->count; ++i) p.to->home->post(post_and_poll, p, i);
 });
 
-TEST_P(backlog_test, there_are_slots_for_the_contexts_of_each_host) {
+LEV_TEST(backlog_test, there_are_slots_for_the_contexts_of_each_host) {
   if (is_sim()) GTEST_SKIP() << "sim has one host thread";
   config c = few(64);
   c.workers = 1;

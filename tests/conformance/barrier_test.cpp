@@ -24,7 +24,7 @@ class barrier_test : public machine_test {
 };
 LEV_ON_EVERY_MACHINE(barrier_test);
 
-TEST_P(barrier_test, waits_for_all_posted_tasks) {
+LEV_TEST(barrier_test, waits_for_all_posted_tasks) {
   runtime& r = open();
   counter n = 0;
   for (int phase = 1; phase <= 5; ++phase) {
@@ -42,7 +42,7 @@ void step_posted(inout<std::uint64_t> x, std::uint64_t n) {
 }
 LEV_PROCEDURE(step_posted);
 
-TEST_P(barrier_test, waits_for_tasks_posted_with_options_in_every_form) {
+LEV_TEST(barrier_test, waits_for_tasks_posted_with_options_in_every_form) {
   runtime& r = open();
   std::uint64_t x = 1;
   const auto step = define("barrier.step", &step_posted);
@@ -67,7 +67,7 @@ TEST_P(barrier_test, waits_for_tasks_posted_with_options_in_every_form) {
   EXPECT_EQ(x, (3 * 422u + 6) * 9 + 29);
 }
 
-TEST_P(barrier_test, a_refused_post_submits_nothing) {
+LEV_TEST(barrier_test, a_refused_post_submits_nothing) {
   runtime& r = open();
   counter n = 0;
   EXPECT_THROW(r.post(locks(mutex_id{9}), count_one, ref{&n}), error);
@@ -75,7 +75,7 @@ TEST_P(barrier_test, a_refused_post_submits_nothing) {
   EXPECT_EQ(n, 0);
 }
 
-TEST_P(barrier_test, of_nothing_is_done_at_once) {
+LEV_TEST(barrier_test, of_nothing_is_done_at_once) {
   runtime& r = open();
   EXPECT_EQ(r.wait_for_completion(0).code, status::ok);
   r.begin_submit();
@@ -83,7 +83,7 @@ TEST_P(barrier_test, of_nothing_is_done_at_once) {
   EXPECT_EQ(r.wait_for_completion(0).code, status::ok);
 }
 
-TEST_P(barrier_test, an_open_phase_holds_it) {
+LEV_TEST(barrier_test, an_open_phase_holds_it) {
   runtime& r = open_parked();
   r.begin_submit();
   r.post(nothing);
@@ -92,7 +92,7 @@ TEST_P(barrier_test, an_open_phase_holds_it) {
   expect_all_done();
 }
 
-TEST_P(barrier_test, a_time_out_consumes_nothing) {
+LEV_TEST(barrier_test, a_time_out_consumes_nothing) {
   runtime& r = open_parked();
   {
     gate g(r, r.workers());
@@ -105,7 +105,7 @@ TEST_P(barrier_test, a_time_out_consumes_nothing) {
   EXPECT_EQ(o.failures, 1u);
 }
 
-TEST_P(barrier_test, gives_the_first_failure_once) {
+LEV_TEST(barrier_test, gives_the_first_failure_once) {
   runtime& r = open();
   for (int i = 0; i < 10; ++i) r.post(throw_error, i);
   const outcome o = r.wait_for_completion(wait_limit_ns());
@@ -118,7 +118,7 @@ TEST_P(barrier_test, gives_the_first_failure_once) {
   EXPECT_FALSE(again.exception);
 }
 
-TEST_P(barrier_test, a_failure_that_a_ticket_reports_is_not_reported_again) {
+LEV_TEST(barrier_test, a_failure_that_a_ticket_reports_is_not_reported_again) {
   runtime& r = open();
   ticket t = r.submit(throw_error, 1);
   EXPECT_EQ(wait(t).code, status::task_failed);
@@ -140,7 +140,7 @@ const procedure<void(ref<family>, int)>& branch() {
   return p;
 }
 
-TEST_P(barrier_test, waits_for_children_and_their_children) {
+LEV_TEST(barrier_test, waits_for_children_and_their_children) {
   LEV_SKIP_IF_REMOTE();
   runtime& r = open();
   for (int round = 0; round < 5; ++round) {
@@ -151,7 +151,7 @@ TEST_P(barrier_test, waits_for_children_and_their_children) {
   }
 }
 
-TEST_P(barrier_test, waits_for_the_pieces_of_diced_tasks) {
+LEV_TEST(barrier_test, waits_for_the_pieces_of_diced_tasks) {
   static const auto piece = define("barrier.piece", [](range part, ref<counter> sum) {
     *sum.to += static_cast<int>(part.size());
   });
@@ -164,7 +164,7 @@ TEST_P(barrier_test, waits_for_the_pieces_of_diced_tasks) {
   }
 }
 
-TEST_P(barrier_test, waits_for_tasks_behind_others) {
+LEV_TEST(barrier_test, waits_for_tasks_behind_others) {
   runtime& r = open();
   std::vector<std::uint64_t> x(4, 0);
   ticket last = r.submit(increment, x);
@@ -174,7 +174,7 @@ TEST_P(barrier_test, waits_for_tasks_behind_others) {
   EXPECT_EQ(x, std::vector<std::uint64_t>(4, 51));
 }
 
-TEST_P(barrier_test, inside_a_task_it_would_wait_for_itself) {
+LEV_TEST(barrier_test, inside_a_task_it_would_wait_for_itself) {
   LEV_SKIP_IF_REMOTE();
   runtime& r = open();
   static const auto inside = define("barrier.inside", [](ref<runtime> home, result<int> code) {
@@ -185,7 +185,7 @@ TEST_P(barrier_test, inside_a_task_it_would_wait_for_itself) {
   EXPECT_EQ(static_cast<status>(code), status::would_deadlock);
 }
 
-TEST_P(barrier_test, two_threads_may_wait_at_once) {
+LEV_TEST(barrier_test, two_threads_may_wait_at_once) {
   if (is_sim()) GTEST_SKIP() << "one host thread";
   runtime& r = open();
   counter n = 0;
@@ -204,7 +204,7 @@ TEST_P(barrier_test, two_threads_may_wait_at_once) {
 
 // A host that finds no ticket runs its post itself. It goes back to its program afterwards, and may
 // never call in again.
-TEST_P(barrier_test, is_told_of_the_last_task_by_the_host_that_ran_it) {
+LEV_TEST(barrier_test, is_told_of_the_last_task_by_the_host_that_ran_it) {
   LEV_SKIP_IF_REMOTE();
   if (is_sim()) GTEST_SKIP() << "one host thread";
   constexpr unsigned tickets = 8;
@@ -234,7 +234,7 @@ TEST_P(barrier_test, is_told_of_the_last_task_by_the_host_that_ran_it) {
 }
 
 // The same where the host runs a task of the queue, and submits nothing after all.
-TEST_P(barrier_test, is_told_of_the_last_task_by_a_host_that_submits_in_vain) {
+LEV_TEST(barrier_test, is_told_of_the_last_task_by_a_host_that_submits_in_vain) {
   LEV_SKIP_IF_REMOTE();
   if (is_sim()) GTEST_SKIP() << "one host thread";
   constexpr unsigned tickets = 8;
@@ -298,7 +298,7 @@ void close_behind_a_helper(runtime& r, std::uint32_t tickets, std::int64_t limit
   other.join();
 }
 
-TEST_P(barrier_test, close_is_told_of_the_last_task_by_a_host_whose_bulk_is_refused) {
+LEV_TEST(barrier_test, close_is_told_of_the_last_task_by_a_host_whose_bulk_is_refused) {
   LEV_SKIP_IF_REMOTE();
   if (is_sim()) GTEST_SKIP() << "one host thread";
   config c = settings();
@@ -308,7 +308,7 @@ TEST_P(barrier_test, close_is_told_of_the_last_task_by_a_host_whose_bulk_is_refu
   close_behind_a_helper(r, c.tickets, wait_limit_ns(), [&] { r.submit_bulk(3, make); });
 }
 
-TEST_P(barrier_test, close_is_told_of_the_last_task_by_a_host_whose_loop_is_refused) {
+LEV_TEST(barrier_test, close_is_told_of_the_last_task_by_a_host_whose_loop_is_refused) {
   LEV_SKIP_IF_REMOTE();
   if (is_sim()) GTEST_SKIP() << "one host thread";
   config c = settings();

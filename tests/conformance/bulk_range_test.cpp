@@ -19,7 +19,7 @@ LEV_ON_EVERY_MACHINE(bulk_range_test);
 
 using words = std::vector<std::uint64_t>;
 
-TEST_P(bulk_range_test, of_every_size_runs_each_task_once) {
+LEV_TEST(bulk_range_test, of_every_size_runs_each_task_once) {
   config c = settings();
   c.tickets = 64;
   runtime& r = open(c);
@@ -31,7 +31,7 @@ TEST_P(bulk_range_test, of_every_size_runs_each_task_once) {
   }
 }
 
-TEST_P(bulk_range_test, failures_are_counted_and_keep_no_other_from_running) {
+LEV_TEST(bulk_range_test, failures_are_counted_and_keep_no_other_from_running) {
   // Some tasks to a piece; all in one, which is not cut.
   for (const std::uint32_t threshold : {16u, 0u}) {
     config c = settings();
@@ -68,7 +68,7 @@ std::string said_of(runtime& r, std::size_t bad, void (*spoil)(descriptor&), cou
   return "nothing";
 }
 
-TEST_P(bulk_range_test, a_refused_task_is_named) {
+LEV_TEST(bulk_range_test, a_refused_task_is_named) {
   runtime& r = open();
   counter n = 0;
   const auto kind_wrong = [](descriptor& d) { d.arguments[0].what = kind::in; };
@@ -77,7 +77,7 @@ TEST_P(bulk_range_test, a_refused_task_is_named) {
   EXPECT_EQ(said_of(r, 3, unknown, n).rfind("task 3 of the bulk: no procedure ", 0), 0u);
 }
 
-TEST_P(bulk_range_test, a_task_of_other_than_plain_memory_runs) {
+LEV_TEST(bulk_range_test, a_task_of_other_than_plain_memory_runs) {
   runtime& r = open();
   words x(100 * 16, 0);
   const auto make = [&](std::size_t i, descriptor& d) {
@@ -93,7 +93,7 @@ TEST_P(bulk_range_test, a_task_of_other_than_plain_memory_runs) {
 }
 
 // Where tasks declare memory, some are made before those in front of them have run.
-TEST_P(bulk_range_test, a_task_that_cannot_be_made_is_told_and_keeps_no_other_from_running) {
+LEV_TEST(bulk_range_test, a_task_that_cannot_be_made_is_told_and_keeps_no_other_from_running) {
   if (copies())
     GTEST_SKIP() << "each is a task of its own, and the submit ends where make() throws";
   runtime& r = open();
@@ -109,7 +109,7 @@ TEST_P(bulk_range_test, a_task_that_cannot_be_made_is_told_and_keeps_no_other_fr
   for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(x[i], i % 10 == 7 ? 5u : 6u) << i;
 }
 
-TEST_P(bulk_range_test, the_descriptor_is_empty_or_as_it_was_left) {
+LEV_TEST(bulk_range_test, the_descriptor_is_empty_or_as_it_was_left) {
   runtime& r = open();
   words x(10'000, 5);
   std::atomic<std::size_t> wrong = 0;
@@ -123,7 +123,7 @@ TEST_P(bulk_range_test, the_descriptor_is_empty_or_as_it_was_left) {
   EXPECT_EQ(wrong.load(), 0u);
 }
 
-TEST_P(bulk_range_test, tasks_may_submit_and_wait) {
+LEV_TEST(bulk_range_test, tasks_may_submit_and_wait) {
   if (is_remote()) GTEST_SKIP() << "bodies refer to the runtime";
   static runtime* within;
   static const auto nest = define("test.bulk_range_nest", [](ref<counter> n) {
@@ -194,7 +194,7 @@ TEST(bulk_range, what_has_not_begun_is_cancelled) {
 
 // A task whose rows are apart is one of its own. One that is made when the runtime closes, in a
 // piece that has begun, is cancelled: no body has failed.
-TEST_P(bulk_range_test, a_close_in_its_middle_cancels_it) {
+LEV_TEST(bulk_range_test, a_close_in_its_middle_cancels_it) {
   if (is_sim() || is_remote()) GTEST_SKIP() << "one host closes while another waits";
   config c = settings();
   c.dice_threshold = 0;

@@ -23,7 +23,7 @@ LEV_ON_EVERY_MACHINE(bulk_test);
 
 using words = std::vector<std::uint64_t>;
 
-TEST_P(bulk_test, of_every_size_runs_each_task_once) {
+LEV_TEST(bulk_test, of_every_size_runs_each_task_once) {
   config c = settings();
   c.tickets = 64;
   runtime& r = open(c);
@@ -36,7 +36,7 @@ TEST_P(bulk_test, of_every_size_runs_each_task_once) {
   }
 }
 
-TEST_P(bulk_test, the_generator_is_called_in_order_on_this_thread) {
+LEV_TEST(bulk_test, the_generator_is_called_in_order_on_this_thread) {
   runtime& r = open();
   std::vector<std::size_t> order;
   expect_ok(r.submit_bulk(100, [&](std::size_t i, descriptor& d) {
@@ -47,7 +47,7 @@ TEST_P(bulk_test, the_generator_is_called_in_order_on_this_thread) {
   for (std::size_t i = 0; i < 100; ++i) EXPECT_EQ(order[i], i);
 }
 
-TEST_P(bulk_test, the_same_descriptor_is_handed_out_again) {
+LEV_TEST(bulk_test, the_same_descriptor_is_handed_out_again) {
   runtime& r = open();
   words x(50, 0);
   expect_ok(r.submit_bulk(50, [&](std::size_t i, descriptor& d) {
@@ -57,7 +57,7 @@ TEST_P(bulk_test, the_same_descriptor_is_handed_out_again) {
   EXPECT_EQ(x, words(50, 1));
 }
 
-TEST_P(bulk_test, failures_are_counted_and_the_first_is_kept) {
+LEV_TEST(bulk_test, failures_are_counted_and_the_first_is_kept) {
   runtime& r = open();
   counter n = 0;
   ticket t = r.submit_bulk(100, [&](std::size_t i, descriptor& d) {
@@ -69,7 +69,7 @@ TEST_P(bulk_test, failures_are_counted_and_the_first_is_kept) {
   EXPECT_EQ(n, 90);
 }
 
-TEST_P(bulk_test, a_refused_task_is_named_and_those_before_it_run) {
+LEV_TEST(bulk_test, a_refused_task_is_named_and_those_before_it_run) {
   runtime& r = open();
   counter n = 0;
   std::string message;
@@ -92,7 +92,7 @@ TEST_P(bulk_test, a_refused_task_is_named_and_those_before_it_run) {
 }
 
 // It is not complete before its maker is.
-TEST_P(bulk_test, a_generator_that_waits_for_everything_is_told) {
+LEV_TEST(bulk_test, a_generator_that_waits_for_everything_is_told) {
   runtime& r = open();
   counter n = 0;
   const auto make = [&](std::size_t, descriptor& d) {
@@ -104,7 +104,7 @@ TEST_P(bulk_test, a_generator_that_waits_for_everything_is_told) {
   EXPECT_EQ(n, 40);
 }
 
-TEST_P(bulk_test, a_generator_that_throws_ends_the_bulk) {
+LEV_TEST(bulk_test, a_generator_that_throws_ends_the_bulk) {
   runtime& r = open();
   counter n = 0;
   const auto make = [&](std::size_t i, descriptor& d) {
@@ -118,7 +118,7 @@ TEST_P(bulk_test, a_generator_that_throws_ends_the_bulk) {
   expect_all_done();
 }
 
-TEST_P(bulk_test, may_be_released) {
+LEV_TEST(bulk_test, may_be_released) {
   runtime& r = open();
   counter n = 0;
   r.submit_bulk(500, [&](std::size_t, descriptor& d) { d = pack(count_one, ref{&n}); }).release();
@@ -126,7 +126,7 @@ TEST_P(bulk_test, may_be_released) {
   EXPECT_EQ(n, 500);
 }
 
-TEST_P(bulk_test, several_may_be_under_way) {
+LEV_TEST(bulk_test, several_may_be_under_way) {
   config c = settings();
   c.tickets = 128;
   runtime& r = open(c);
@@ -140,7 +140,7 @@ TEST_P(bulk_test, several_may_be_under_way) {
   EXPECT_EQ(n, 2000);
 }
 
-TEST_P(bulk_test, tasks_with_strides_and_diced_tasks_go_in_too) {
+LEV_TEST(bulk_test, tasks_with_strides_and_diced_tasks_go_in_too) {
   runtime& r = open();
   words x(100 * 16, 0);
   expect_ok(r.submit_bulk(100, [&](std::size_t i, descriptor& d) {
@@ -159,7 +159,7 @@ const auto from_inside = define("bulk.from_inside", [](ref<runtime> home, ref<co
   home.to->submit_bulk(300, [n](std::size_t, descriptor& d) { d = pack(count_one, n); }).wait();
 });
 
-TEST_P(bulk_test, may_be_submitted_by_a_task) {
+LEV_TEST(bulk_test, may_be_submitted_by_a_task) {
   LEV_SKIP_IF_REMOTE();
   config c = settings();
   c.tickets = 32;
@@ -191,7 +191,7 @@ const auto begins_second = define("bulk.begins_second", [](ref<bulks_of_one_host
 });
 
 // A host that waits for a ticket in its bulk runs a task, which has a bulk of its own.
-TEST_P(bulk_threads_test, one_that_waits_for_a_ticket_beside_another_is_ended_by_close) {
+LEV_TEST(bulk_threads_test, one_that_waits_for_a_ticket_beside_another_is_ended_by_close) {
   config c = settings();
   c.workers = 1;
   c.tickets = 8;
@@ -243,7 +243,7 @@ const auto awaits_own_first = define("bulk.awaits_own_first", [](ref<runtime> ho
 });
 
 // A task that makes a bulk gives way in between: what is made by then may run.
-TEST_P(bulk_local_test, a_generator_may_poll_for_a_task_before) {
+LEV_TEST(bulk_local_test, a_generator_may_poll_for_a_task_before) {
   config c = settings();
   c.wait = wait_policy::park;
   runtime& r = open(c);
@@ -252,7 +252,7 @@ TEST_P(bulk_local_test, a_generator_may_poll_for_a_task_before) {
 
 // A host runs another's bulk while it waits for a ticket: it tells of that before its program goes
 // on, which makes the tasks.
-TEST_P(bulk_threads_test, what_a_submitter_has_run_is_told_before_it_makes_more) {
+LEV_TEST(bulk_threads_test, what_a_submitter_has_run_is_told_before_it_makes_more) {
   config c = settings();
   c.workers = 1;
   c.tickets = 8;
@@ -286,7 +286,7 @@ const auto polls_for_last = define("bulk.polls_for_last", [](ref<polled> p) {
 const auto ends_polls = define("bulk.ends_polls", [](ref<polled> p) { p.to->is_over = true; });
 
 // The host runs tasks of its bulk while it waits for tickets; one of them needs the last one.
-TEST_P(bulk_threads_test, a_task_that_waits_for_the_rest_does_not_hold_it_up) {
+LEV_TEST(bulk_threads_test, a_task_that_waits_for_the_rest_does_not_hold_it_up) {
   config c = settings();
   c.workers = 1;
   c.tickets = 16;

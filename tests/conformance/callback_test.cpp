@@ -24,7 +24,7 @@ void count(void* n) {
   ++*static_cast<counter*>(n);
 }
 
-TEST_P(callback_test, is_called_once_whenever_it_is_set) {
+LEV_TEST(callback_test, is_called_once_whenever_it_is_set) {
   runtime& r = open();
   for (int i = 0; i < 300; ++i) {
     counter n = 0;
@@ -37,7 +37,7 @@ TEST_P(callback_test, is_called_once_whenever_it_is_set) {
   }
 }
 
-TEST_P(callback_test, of_a_completed_task_is_called_at_once) {
+LEV_TEST(callback_test, of_a_completed_task_is_called_at_once) {
   runtime& r = open();
   counter n = 0;
   ticket t = r.submit(nothing);
@@ -47,7 +47,7 @@ TEST_P(callback_test, of_a_completed_task_is_called_at_once) {
   expect_ok(t);
 }
 
-TEST_P(callback_test, there_is_one_per_ticket) {
+LEV_TEST(callback_test, there_is_one_per_ticket) {
   config c = settings();
   c.wait = wait_policy::park;
   runtime& r = open(c);
@@ -66,7 +66,7 @@ TEST_P(callback_test, there_is_one_per_ticket) {
   EXPECT_EQ(n, 1);
 }
 
-TEST_P(callback_test, is_called_for_a_released_a_failed_and_a_cancelled_task) {
+LEV_TEST(callback_test, is_called_for_a_released_a_failed_and_a_cancelled_task) {
   config c = settings();
   c.wait = wait_policy::park;
   runtime& r = open(c);
@@ -85,7 +85,7 @@ TEST_P(callback_test, is_called_for_a_released_a_failed_and_a_cancelled_task) {
   EXPECT_EQ(n, 3);
 }
 
-TEST_P(callback_test, of_a_bulk_and_of_a_diced_task_is_called_once) {
+LEV_TEST(callback_test, of_a_bulk_and_of_a_diced_task_is_called_once) {
   runtime& r = open();
   counter n = 0;
   counter ran = 0;
@@ -117,7 +117,7 @@ void submit_next(void* context) {
   }
 }
 
-TEST_P(callback_test, may_submit_the_next_task) {
+LEV_TEST(callback_test, may_submit_the_next_task) {
   runtime& r = open();
   relay all{&r};
   ticket t = r.submit(nothing);
@@ -139,7 +139,7 @@ void submit_and_wait(void* context) {
   w.code = t.wait_outcome(w.limit_ns).code;
 }
 
-TEST_P(callback_test, may_wait_for_what_it_submits) {
+LEV_TEST(callback_test, may_wait_for_what_it_submits) {
   for (const wait_policy how : {wait_policy::help, wait_policy::park}) {
     config c = settings();
     c.wait = how;
@@ -175,7 +175,7 @@ void wait_for_all_after_a_call_elsewhere(void* context) {
   c.closed = c.home->close(1'000'000);
 }
 
-TEST_P(callback_test, in_a_call_that_does_not_wait_comes_back_from_elsewhere) {
+LEV_TEST(callback_test, in_a_call_that_does_not_wait_comes_back_from_elsewhere) {
   if (!is_remote()) GTEST_SKIP() << "no call but a wait comes upon ends";
   runtime elsewhere;
   in_cancel c{&open(), &elsewhere};
@@ -216,7 +216,7 @@ void submit_until_refused(void* context) {
   ++f.ended;
 }
 
-TEST_P(callback_test, that_submits_without_tickets_ends) {
+LEV_TEST(callback_test, that_submits_without_tickets_ends) {
   for (const when_full full : {when_full::help, when_full::wait, when_full::fail}) {
     for (const wait_policy how : {wait_policy::help, wait_policy::park}) {
       config c = settings();
@@ -249,7 +249,7 @@ void await_flag(void* flag) {
   while (!*static_cast<std::atomic<bool>*>(flag)) std::this_thread::yield();
 }
 
-TEST_P(callback_threads_test, keeps_no_task_waiting) {
+LEV_TEST(callback_threads_test, keeps_no_task_waiting) {
   config c = settings();
   c.workers = larger(c.workers, 2);
   c.wait = wait_policy::park;
@@ -287,7 +287,7 @@ job_of add_up(runtime& r, std::vector<std::int64_t>& results, counter& ended) {
   ++ended;
 }
 
-TEST_P(callback_test, coroutines_await_one_task_after_the_other) {
+LEV_TEST(callback_test, coroutines_await_one_task_after_the_other) {
   runtime& r = open();
   constexpr std::size_t coroutines = 10;
   std::vector<std::vector<std::int64_t>> results(coroutines, std::vector<std::int64_t>(20));
@@ -311,7 +311,7 @@ job_of await_failure(runtime& r, std::string& message, counter& ended) {
   ++ended;
 }
 
-TEST_P(callback_test, co_await_rethrows_what_the_task_threw) {
+LEV_TEST(callback_test, co_await_rethrows_what_the_task_threw) {
   runtime& r = open();
   std::string message;
   counter ended = 0;

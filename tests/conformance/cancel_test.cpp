@@ -23,7 +23,7 @@ class cancel_test : public machine_test {
 };
 LEV_ON_EVERY_MACHINE(cancel_test);
 
-TEST_P(cancel_test, waiting_tasks_do_not_run) {
+LEV_TEST(cancel_test, waiting_tasks_do_not_run) {
   runtime& r = open_parked();
   counter n = 0;
   std::vector<ticket> t;
@@ -41,7 +41,7 @@ TEST_P(cancel_test, waiting_tasks_do_not_run) {
   EXPECT_EQ(r.count().failed, 50u);
 }
 
-TEST_P(cancel_test, a_running_task_is_left_alone) {
+LEV_TEST(cancel_test, a_running_task_is_left_alone) {
   if (is_sim()) GTEST_SKIP() << "nobody can look on while a task runs in virtual time";
   runtime& r = open_parked();
   shared_array<char> place(sizeof(gate_state));
@@ -53,7 +53,7 @@ TEST_P(cancel_test, a_running_task_is_left_alone) {
   EXPECT_EQ(wait(t).code, status::ok);
 }
 
-TEST_P(cancel_test, a_completed_task_keeps_its_outcome) {
+LEV_TEST(cancel_test, a_completed_task_keeps_its_outcome) {
   runtime& r = open();
   ticket good = r.submit(nothing);
   ticket bad = r.submit(throw_error, 1);
@@ -64,7 +64,7 @@ TEST_P(cancel_test, a_completed_task_keeps_its_outcome) {
   EXPECT_EQ(wait(bad).code, status::task_failed);
 }
 
-TEST_P(cancel_test, a_task_behind_another_does_not_run_when_its_turn_comes) {
+LEV_TEST(cancel_test, a_task_behind_another_does_not_run_when_its_turn_comes) {
   runtime& r = open_parked();
   counter n = 0;
   ticket first;
@@ -80,7 +80,7 @@ TEST_P(cancel_test, a_task_behind_another_does_not_run_when_its_turn_comes) {
   EXPECT_EQ(n, 1);
 }
 
-TEST_P(cancel_test, a_bulk_is_cancelled_as_a_whole) {
+LEV_TEST(cancel_test, a_bulk_is_cancelled_as_a_whole) {
   runtime& r = open_parked();
   counter n = 0;
   ticket t;
@@ -95,7 +95,7 @@ TEST_P(cancel_test, a_bulk_is_cancelled_as_a_whole) {
   EXPECT_EQ(n, 0);
 }
 
-TEST_P(cancel_test, a_diced_task_is_cancelled_with_all_its_pieces) {
+LEV_TEST(cancel_test, a_diced_task_is_cancelled_with_all_its_pieces) {
   static const auto piece = define(
       "cancel.piece", [](range r, ref<counter> sum) { *sum.to += static_cast<int>(r.size()); });
   runtime& r = open_parked();
@@ -110,7 +110,7 @@ TEST_P(cancel_test, a_diced_task_is_cancelled_with_all_its_pieces) {
   EXPECT_EQ(n, 0);
 }
 
-TEST_P(cancel_test, data_of_pieces_that_do_not_run_is_not_fetched) {
+LEV_TEST(cancel_test, data_of_pieces_that_do_not_run_is_not_fetched) {
   static const auto read = define("cancel.read", [](in<char>) {});
   config c = settings();
   c.wait = wait_policy::park;
@@ -130,7 +130,7 @@ TEST_P(cancel_test, data_of_pieces_that_do_not_run_is_not_fetched) {
 }
 
 // Cancelled at a random moment: it ran or it did not, and the outcome says which.
-TEST_P(cancel_test, the_outcome_tells_whether_it_came_in_time) {
+LEV_TEST(cancel_test, the_outcome_tells_whether_it_came_in_time) {
   runtime& r = open();
   int cancelled = 0;
   for (int i = 0; i < rounds(2000); ++i) {
@@ -146,7 +146,7 @@ TEST_P(cancel_test, the_outcome_tells_whether_it_came_in_time) {
   RecordProperty("cancelled", cancelled);
 }
 
-TEST_P(cancel_test, released_after_cancelling) {
+LEV_TEST(cancel_test, released_after_cancelling) {
   runtime& r = open_parked();
   counter n = 0;
   {
@@ -164,7 +164,7 @@ TEST_P(cancel_test, released_after_cancelling) {
 
 // A cancel has two steps where workers are remote: it marks the ticket, then looks through what was
 // posted. The ticket may have been consumed between them, and its slot be another task's.
-TEST_P(cancel_test, whose_ticket_is_gone_takes_no_other_task) {
+LEV_TEST(cancel_test, whose_ticket_is_gone_takes_no_other_task) {
   if (!is_remote()) GTEST_SKIP() << "nothing is posted";
   runtime& r = open_parked();
   counter n = 0;

@@ -33,7 +33,7 @@ using close_processes_test = close_test;
 LEV_ON_PROCESSES(close_processes_test);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(close_processes_test);  // none with TSan
 
-TEST_P(close_test, drains_what_was_submitted) {
+LEV_TEST(close_test, drains_what_was_submitted) {
   counter n = 0;
   runtime& r = open();
   for (int i = 0; i < 700; ++i) r.submit(count_one, ref{&n});
@@ -41,7 +41,7 @@ TEST_P(close_test, drains_what_was_submitted) {
   EXPECT_EQ(n, 700);
 }
 
-TEST_P(close_test, the_destructor_drains_too) {
+LEV_TEST(close_test, the_destructor_drains_too) {
   counter n = 0;
   {
     runtime r(settings());
@@ -50,7 +50,7 @@ TEST_P(close_test, the_destructor_drains_too) {
   EXPECT_EQ(n, 700);
 }
 
-TEST_P(close_test, a_second_one_does_nothing) {
+LEV_TEST(close_test, a_second_one_does_nothing) {
   runtime& r = open();
   expect_ok(r.submit(nothing));
   EXPECT_EQ(r.close(), status::ok);
@@ -58,7 +58,7 @@ TEST_P(close_test, a_second_one_does_nothing) {
   EXPECT_EQ(r.close(0, true), status::ok);
 }
 
-TEST_P(close_test, refused_submits_are_not_counted) {
+LEV_TEST(close_test, refused_submits_are_not_counted) {
   runtime& r = open();
   for (int i = 0; i < 5; ++i) r.submit(nothing).wait();
   EXPECT_EQ(r.close(wait_limit_ns()), status::ok);
@@ -71,7 +71,7 @@ TEST_P(close_test, refused_submits_are_not_counted) {
   EXPECT_EQ(r.count().helped, before.helped);
 }
 
-TEST_P(close_test, afterwards_submits_are_refused_and_tickets_still_tell) {
+LEV_TEST(close_test, afterwards_submits_are_refused_and_tickets_still_tell) {
   runtime& r = open();
   ticket good = r.submit(nothing);
   ticket bad = r.submit(throw_error, 1);
@@ -92,7 +92,7 @@ const auto has_no_end = define("close.has_no_end", [](ref<counter> begun) {
 });
 
 // Some of them run, in every worker there is; the others wait, for a worker, a mutex or each other.
-TEST_P(close_processes_test, ends_what_runs_when_the_time_is_over) {
+LEV_TEST(close_processes_test, ends_what_runs_when_the_time_is_over) {
   runtime& r = open_parked();
   counter begun = 0;
   mutex_id m = 0;
@@ -111,7 +111,7 @@ TEST_P(close_processes_test, ends_what_runs_when_the_time_is_over) {
   EXPECT_EQ(begun, static_cast<int>(r.workers()));
 }
 
-TEST_P(close_test, a_body_that_cannot_be_ended_is_waited_for) {
+LEV_TEST(close_test, a_body_that_cannot_be_ended_is_waited_for) {
   if (is_remote()) GTEST_SKIP() << "it can";
   runtime& r = open_parked();
   {
@@ -121,13 +121,13 @@ TEST_P(close_test, a_body_that_cannot_be_ended_is_waited_for) {
   EXPECT_EQ(r.close(wait_limit_ns(), false, true), status::ok);
 }
 
-TEST_P(close_test, a_bad_time_out_is_refused) {
+LEV_TEST(close_test, a_bad_time_out_is_refused) {
   runtime& r = open();
   EXPECT_EQ(r.close(-2), status::bad_argument);
   expect_ok(r.submit(nothing));
 }
 
-TEST_P(close_test, that_timed_out_can_be_repeated) {
+LEV_TEST(close_test, that_timed_out_can_be_repeated) {
   counter n = 0;
   runtime& r = open_parked();
   {
@@ -161,7 +161,7 @@ void refuses_those_that_wait(runtime& r, const std::function<std::uint64_t(refus
   EXPECT_EQ(why.code, status::closed);
 }
 
-TEST_P(close_test, refuses_those_that_wait_for_a_ticket) {
+LEV_TEST(close_test, refuses_those_that_wait_for_a_ticket) {
   if (is_sim()) GTEST_SKIP() << "sim has one host thread";
   for (const bool in_bulk : {false, true}) {
     config c = settings();
@@ -187,7 +187,7 @@ TEST_P(close_test, refuses_those_that_wait_for_a_ticket) {
 
 // Nor may it wait on if no ticket becomes free: the thread that holds them all may be the one that
 // closes, and wait for the submitting one afterwards.
-TEST_P(close_test, tells_those_that_wait_for_a_ticket) {
+LEV_TEST(close_test, tells_those_that_wait_for_a_ticket) {
   if (is_sim()) GTEST_SKIP() << "sim has one host thread";
   for (const bool in_bulk : {false, true}) {
     config c = settings();
@@ -210,7 +210,7 @@ TEST_P(close_test, tells_those_that_wait_for_a_ticket) {
 
 // A bulk that was let in goes on, but not for ever: its ticket and those that the closing thread
 // holds are all that there are.
-TEST_P(close_test, tells_a_bulk_that_nothing_gives_it_a_ticket) {
+LEV_TEST(close_test, tells_a_bulk_that_nothing_gives_it_a_ticket) {
   if (is_sim()) GTEST_SKIP() << "sim has one host thread";
   for (const when_full full : {when_full::help, when_full::wait}) {
     config c = settings();
@@ -232,7 +232,7 @@ TEST_P(close_test, tells_a_bulk_that_nothing_gives_it_a_ticket) {
 }
 
 // The tasks that run while it waits give tickets back.
-TEST_P(close_test, a_bulk_that_was_let_in_goes_on) {
+LEV_TEST(close_test, a_bulk_that_was_let_in_goes_on) {
   if (is_sim()) GTEST_SKIP() << "sim has one host thread";
   for (int life = 0; life < rounds(20); ++life) {
     config c = settings();
@@ -256,7 +256,7 @@ TEST_P(close_test, a_bulk_that_was_let_in_goes_on) {
 }
 
 // So does another bulk, which has tasks that are not sent yet: they, too, give tickets back.
-TEST_P(close_test, a_bulk_waits_for_the_unsent_tasks_of_another) {
+LEV_TEST(close_test, a_bulk_waits_for_the_unsent_tasks_of_another) {
   if (is_sim()) GTEST_SKIP() << "sim has one host thread";
   config c = settings();
   c.tickets = 8;  // two joins, and those that are not sent
@@ -289,7 +289,7 @@ TEST_P(close_test, a_bulk_waits_for_the_unsent_tasks_of_another) {
 }
 
 // Threads submit without a pause while the runtime closes: what is let in is done.
-TEST_P(close_test, while_others_submit_does_all_that_it_lets_in) {
+LEV_TEST(close_test, while_others_submit_does_all_that_it_lets_in) {
   if (is_sim()) GTEST_SKIP() << "sim has one host thread";
   for (int life = 0; life < rounds(100); ++life) {
     runtime& r = open(settings());
@@ -314,7 +314,7 @@ TEST_P(close_test, while_others_submit_does_all_that_it_lets_in) {
   }
 }
 
-TEST_P(close_test, cancels_what_has_not_started) {
+LEV_TEST(close_test, cancels_what_has_not_started) {
   counter n = 0;
   runtime& r = open_parked();
   mutex_id m = 0;
@@ -350,7 +350,7 @@ const procedure<void(ref<runtime>, ref<counter>, int)>& descent() {
   return p;
 }
 
-TEST_P(close_test, drains_children_and_their_children) {
+LEV_TEST(close_test, drains_children_and_their_children) {
   LEV_SKIP_IF_REMOTE();
   counter n = 0;
   runtime& r = open();
@@ -363,7 +363,7 @@ const auto close_inside = define("close.inside", [](ref<runtime> home, result<in
   code = static_cast<int>(home.to->close());
 });
 
-TEST_P(close_test, inside_a_task_it_would_wait_for_itself) {
+LEV_TEST(close_test, inside_a_task_it_would_wait_for_itself) {
   LEV_SKIP_IF_REMOTE();
   runtime& r = open();
   int code = 0;
@@ -389,7 +389,7 @@ const auto goes_on_in_virtual_time =
       runtime(c).submit(asks_for_the_end, home, told).wait();
     });
 
-TEST_P(close_test, below_a_task_of_another_runtime_it_would_wait_for_itself) {
+LEV_TEST(close_test, below_a_task_of_another_runtime_it_would_wait_for_itself) {
   LEV_SKIP_IF_REMOTE();
   runtime& r = open_parked();
   told_codes told{};
@@ -400,7 +400,7 @@ TEST_P(close_test, below_a_task_of_another_runtime_it_would_wait_for_itself) {
   EXPECT_EQ(told[1], is_sim() ? status::would_block : status::would_deadlock);
 }
 
-TEST_P(close_test, a_runtime_destroyed_by_its_own_task_says_so) {
+LEV_TEST(close_test, a_runtime_destroyed_by_its_own_task_says_so) {
   LEV_SKIP_IF_REMOTE();
   const auto destroy = [] {
     auto* r = new runtime(settings());
@@ -425,7 +425,7 @@ const procedure<void(ref<runtime>, int)>& leave_rest() {
   return p;
 }
 
-TEST_P(close_test, exceptions_that_own_tickets_go_before_the_runtime_does) {
+LEV_TEST(close_test, exceptions_that_own_tickets_go_before_the_runtime_does) {
   LEV_SKIP_IF_REMOTE();
   for (const bool is_closed_first : {false, true}) {
     runtime r(settings());
@@ -436,7 +436,7 @@ TEST_P(close_test, exceptions_that_own_tickets_go_before_the_runtime_does) {
   }
 }
 
-TEST_P(close_test, without_ever_having_worked) {
+LEV_TEST(close_test, without_ever_having_worked) {
   for (int i = 0; i < 20; ++i) {
     runtime& r = open();
     if (i % 2 == 0) {
@@ -445,7 +445,7 @@ TEST_P(close_test, without_ever_having_worked) {
   }
 }
 
-TEST_P(close_test, an_open_phase_does_not_hold_it) {
+LEV_TEST(close_test, an_open_phase_does_not_hold_it) {
   runtime& r = open();
   r.begin_submit();
   r.post(nothing);
@@ -482,7 +482,7 @@ void live_and_die(config c, random_source& random, std::int64_t limit_ns) {
   expect_nothing_leaked(*r);
 }
 
-TEST_P(close_test, two_hundred_lives_end_at_random_moments) {
+LEV_TEST(close_test, two_hundred_lives_end_at_random_moments) {
   const std::uint64_t seed = base_seed() * 1000 + GetParam().seed;
   for (int i = 0; i < rounds(200); ++i) {
     SCOPED_TRACE("life " + std::to_string(i) + ", seed " + std::to_string(seed));

@@ -43,7 +43,7 @@ words numbers(std::size_t count) {
   return x;
 }
 
-TEST_P(columns_test, each_task_gets_its_row_of_every_column) {
+LEV_TEST(columns_test, each_task_gets_its_row_of_every_column) {
   config c = settings();
   c.tickets = 64;
   runtime& r = open(c);
@@ -67,7 +67,7 @@ TEST_P(columns_test, each_task_gets_its_row_of_every_column) {
   }
 }
 
-TEST_P(columns_test, a_bulk_without_columns_runs_each_task_once) {
+LEV_TEST(columns_test, a_bulk_without_columns_runs_each_task_once) {
   runtime& r = open();
   counter n = 0;
   expect_ok(r.submit_bulk(5'000, count_one, ref{&n}));
@@ -75,7 +75,7 @@ TEST_P(columns_test, a_bulk_without_columns_runs_each_task_once) {
   expect_ok(r.submit_bulk(5'000, nothing));
 }
 
-TEST_P(columns_test, more_than_the_local_store_goes_through_it) {
+LEV_TEST(columns_test, more_than_the_local_store_goes_through_it) {
   config c = settings();
   c.local_store_bytes = 64 << 10;
   c.tickets = 16;
@@ -85,7 +85,7 @@ TEST_P(columns_test, more_than_the_local_store_goes_through_it) {
   for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(x[i], i + 1);
 }
 
-TEST_P(columns_test, wide_values_and_every_size_of_them) {
+LEV_TEST(columns_test, wide_values_and_every_size_of_them) {
   struct wide {
     std::uint64_t a, b;
   };
@@ -104,7 +104,7 @@ TEST_P(columns_test, wide_values_and_every_size_of_them) {
   for (std::size_t i = 0; i < 100; ++i) ASSERT_EQ(sum[i], 4 * i);
 }
 
-TEST_P(columns_test, failures_are_counted_and_keep_no_other_from_running) {
+LEV_TEST(columns_test, failures_are_counted_and_keep_no_other_from_running) {
   runtime& r = open();
   constexpr std::size_t count = 1'000;
   std::vector<std::uint32_t> index(count);
@@ -129,7 +129,7 @@ TEST_P(columns_test, failures_are_counted_and_keep_no_other_from_running) {
 }
 
 // Two failures, so that the rest of the bulk is looked at again.
-TEST_P(columns_test, a_failure_in_one_column_that_is_worked_on_in_place) {
+LEV_TEST(columns_test, a_failure_in_one_column_that_is_worked_on_in_place) {
   static const auto negative_fails =
       define("test.columns_negative_fails", [](inout<std::int64_t> x) {
         if (x[0] < 0) throw std::runtime_error("negative");
@@ -149,7 +149,7 @@ TEST_P(columns_test, a_failure_in_one_column_that_is_worked_on_in_place) {
     ASSERT_EQ(x[i], i % 20 == 17 ? -1 : static_cast<std::int64_t>(i) + 100) << i;
 }
 
-TEST_P(columns_test, a_failure_at_either_end_of_a_piece) {
+LEV_TEST(columns_test, a_failure_at_either_end_of_a_piece) {
   runtime& r = open();
   for (const std::size_t count : {1u, 2u, 8u}) {
     std::vector<std::uint32_t> index(count, 7);
@@ -162,7 +162,7 @@ TEST_P(columns_test, a_failure_at_either_end_of_a_piece) {
 }
 
 // Rows of which each task of a column that is none needs more than its own.
-TEST_P(columns_test, what_is_no_range_is_tasks_of_their_own) {
+LEV_TEST(columns_test, what_is_no_range_is_tasks_of_their_own) {
   runtime& r = open();
   words x = numbers(40);
   expect_ok(r.submit_bulk(40, increment, each(x.data() + 39, 1, -1)));
@@ -179,7 +179,7 @@ std::string refusal_of(runtime& r, std::size_t count, const descriptor& d, int a
   return "nothing";
 }
 
-TEST_P(columns_test, bad_input_is_refused_and_names_the_argument) {
+LEV_TEST(columns_test, bad_input_is_refused_and_names_the_argument) {
   runtime& r = open();
   words x(10, 1);
   words y(10, 1);
@@ -208,7 +208,7 @@ TEST_P(columns_test, bad_input_is_refused_and_names_the_argument) {
   EXPECT_EQ(y, words(10, 1));
 }
 
-TEST_P(columns_test, columns_that_leave_the_address_space_are_refused) {
+LEV_TEST(columns_test, columns_that_leave_the_address_space_are_refused) {
   runtime& r = open();
   words x(10, 1);
   descriptor d;
@@ -225,7 +225,7 @@ const auto copy_byte =
     define("test.columns_copy_byte", [](in<char> from, out<char> to) { to[0] = from[0]; });
 
 // Beyond the rows that one argument can have, too.
-TEST_P(columns_test, more_rows_than_there_is_memory_for_are_refused) {
+LEV_TEST(columns_test, more_rows_than_there_is_memory_for_are_refused) {
   char x[2] = {};
   for (const std::size_t count : {~std::size_t{0}, ~std::size_t{0} / 2 + 1}) {
     EXPECT_EQ(expect_refused(
@@ -236,7 +236,7 @@ TEST_P(columns_test, more_rows_than_there_is_memory_for_are_refused) {
 }
 
 // Whether the tasks can be one decides how they run, and not what is refused.
-TEST_P(columns_test, what_tasks_share_is_refused_also_where_each_is_one_of_its_own) {
+LEV_TEST(columns_test, what_tasks_share_is_refused_also_where_each_is_one_of_its_own) {
   config c = settings();
   if (is_remote()) c.processes.task_ns_max = 60'000'000'000;  // none are one
   runtime& r = open(c);
@@ -263,7 +263,7 @@ TEST_P(columns_test, what_tasks_share_is_refused_also_where_each_is_one_of_its_o
 }
 
 // A column in the description of a single task.
-TEST_P(columns_test, a_column_is_for_bulks_only) {
+LEV_TEST(columns_test, a_column_is_for_bulks_only) {
   runtime& r = open();
   words x(10, 1);
   descriptor d;
@@ -273,7 +273,7 @@ TEST_P(columns_test, a_column_is_for_bulks_only) {
   EXPECT_THROW(r.submit(d), error);
 }
 
-TEST_P(columns_test, time_limits_are_of_each_task) {
+LEV_TEST(columns_test, time_limits_are_of_each_task) {
   if (!is_remote()) GTEST_SKIP() << "tasks in this process cannot be ended";
   config c = settings();
   c.processes.task_ns_max = 60'000'000'000;
@@ -285,7 +285,7 @@ TEST_P(columns_test, time_limits_are_of_each_task) {
 }
 
 // The first task waits for the word of the host, which comes after the bulk was cancelled.
-TEST_P(columns_test, what_has_not_begun_is_cancelled) {
+LEV_TEST(columns_test, what_has_not_begun_is_cancelled) {
   if (is_sim()) GTEST_SKIP() << "the body waits for the host";
   static const auto hold =
       define("test.columns_hold", [](ref<std::atomic<int>> begun, ref<std::atomic<int>> may_end) {

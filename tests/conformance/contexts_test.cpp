@@ -59,7 +59,7 @@ const auto walk = define("contexts.walk", [](far<const std::uint32_t> next, std:
   reached = at;
 });
 
-TEST_P(contexts_test, walks_reach_what_a_serial_walk_reaches) {
+LEV_TEST(contexts_test, walks_reach_what_a_serial_walk_reaches) {
   const std::vector<std::uint32_t> next = make_ring(1 << 16);
   for (const std::uint32_t n : {0u, 1u, 2u, 5u, 16u}) {
     runtime& r = open(with_contexts(n));
@@ -90,7 +90,7 @@ const auto add_one_each =
       task.wait_all(0xffff);
     });
 
-TEST_P(contexts_test, get_compute_put_updates_every_element_once) {
+LEV_TEST(contexts_test, get_compute_put_updates_every_element_once) {
   runtime& r = open(with_contexts(8));
   std::vector<std::uint64_t> data(16 * 256);
   std::iota(data.begin(), data.end(), std::uint64_t{5});
@@ -102,7 +102,7 @@ TEST_P(contexts_test, get_compute_put_updates_every_element_once) {
 }
 
 // In place the parts overlap in the caller's memory; copied, they do not.
-TEST_P(contexts_test, a_part_is_put_elsewhere_in_the_same_memory) {
+LEV_TEST(contexts_test, a_part_is_put_elsewhere_in_the_same_memory) {
   static const auto shift = define("contexts.shift", [](far<int> data) {
     auto task = this_task();
     const std::size_t size = data.size() - 1;
@@ -136,7 +136,7 @@ const auto play = define("contexts.play", [](ref<ping> p, int me, int rounds) {
   }
 });
 
-TEST_P(contexts_test, tasks_that_wait_for_each_other_take_turns) {
+LEV_TEST(contexts_test, tasks_that_wait_for_each_other_take_turns) {
   for (const std::uint32_t n : {0u, 2u, 16u}) {
     config c = with_contexts(n);
     c.wait = wait_policy::park;
@@ -156,7 +156,7 @@ const auto step = define("contexts.step", [](ref<counter> done, int yields) {
   ++*done.to;
 });
 
-TEST_P(contexts_test, a_worker_is_woken_after_its_contexts_have_ended) {
+LEV_TEST(contexts_test, a_worker_is_woken_after_its_contexts_have_ended) {
   config c = with_contexts(16);
   c.workers = 1;
   c.wait = wait_policy::park;
@@ -186,7 +186,7 @@ const auto with_child = define("contexts.with_child", [](ref<runtime> home, int 
   sum = own + below;
 });
 
-TEST_P(contexts_test, tasks_with_children_end) {
+LEV_TEST(contexts_test, tasks_with_children_end) {
   for (const std::uint32_t n : {1u, 3u, 16u}) {
     runtime& r = open(with_contexts(n));
     constexpr std::int64_t tasks = 100;
@@ -222,7 +222,7 @@ const auto wait_for_slow = define("contexts.wait_for_slow",
                                     t.wait();
                                   });
 
-TEST_P(contexts_test, contexts_sleep_together) {
+LEV_TEST(contexts_test, contexts_sleep_together) {
   config c = with_contexts(4);
   c.wait = wait_policy::park;
   c.workers = 6;
@@ -255,7 +255,7 @@ const auto take_time = define("contexts.take_time", [](ref<runtime> home, std::u
 });
 
 // In virtual time exactly what the task says: as much for each of its computations.
-TEST_P(contexts_test, a_task_says_what_a_computation_takes) {
+LEV_TEST(contexts_test, a_task_says_what_a_computation_takes) {
   runtime& r = open(with_contexts(0));
   std::uint64_t once_ns = 0;
   std::uint64_t thrice_ns = 0;
@@ -288,7 +288,7 @@ const auto spawn_some = define("contexts.spawn_some", [](int threads, int rounds
   sum = total;
 });
 
-TEST_P(contexts_test, a_task_has_threads_of_its_own) {
+LEV_TEST(contexts_test, a_task_has_threads_of_its_own) {
   runtime& r = open(with_contexts(0));
   // 5 tasks and 7 threads: no more than one worker's contexts.
   int sums[5] = {};
@@ -305,7 +305,7 @@ const auto spawn_thrower = define("contexts.spawn_thrower", [] {
   t.join();
 });
 
-TEST_P(contexts_test, what_a_thread_throws_reaches_who_joins_it) {
+LEV_TEST(contexts_test, what_a_thread_throws_reaches_who_joins_it) {
   runtime& r = open(with_contexts(0));
   ticket t = r.submit(spawn_thrower);
   const outcome o = wait(t);
@@ -333,7 +333,7 @@ const auto throw_across = define("contexts.throw_across", [](int number, result<
   }
 });
 
-TEST_P(contexts_test, exceptions_stay_with_their_task) {
+LEV_TEST(contexts_test, exceptions_stay_with_their_task) {
   runtime& r = open(with_contexts(0));
   int caught[40] = {};
   ticket all[40];
@@ -363,7 +363,7 @@ const auto digger = define("contexts.digger", [](int depth, result<int> reached)
   EXPECT_LT(before, std::size_t{1} << 40);
 });
 
-TEST_P(contexts_test, tasks_yield_deep_in_their_calls) {
+LEV_TEST(contexts_test, tasks_yield_deep_in_their_calls) {
   runtime& r = open(with_contexts(4));
   int reached[24] = {};
   ticket all[24];
@@ -384,7 +384,7 @@ const auto spawn_too_many = define("contexts.spawn_too_many", [](result<int> cod
   }
 });
 
-TEST_P(contexts_test, more_threads_than_contexts_are_refused) {
+LEV_TEST(contexts_test, more_threads_than_contexts_are_refused) {
   for (const std::uint32_t n : {1u, 2u, 3u}) {
     runtime& r = open(with_contexts(n));
     int code = 0;
@@ -408,7 +408,7 @@ const auto get_beyond =
       }
     });
 
-TEST_P(contexts_test, a_get_outside_of_what_was_declared_is_refused) {
+LEV_TEST(contexts_test, a_get_outside_of_what_was_declared_is_refused) {
   runtime& r = open(with_contexts(0));
   std::vector<std::uint64_t> data(64);
   struct row {
@@ -431,12 +431,12 @@ TEST_P(contexts_test, a_get_outside_of_what_was_declared_is_refused) {
   }
 }
 
-TEST_P(contexts_test, the_host_is_no_task) {
+LEV_TEST(contexts_test, the_host_is_no_task) {
   open();
   expect_refused(status::not_in_task, "", [&] { this_task(); });
 }
 
-TEST_P(contexts_test, far_memory_is_one_row_and_not_sliced) {
+LEV_TEST(contexts_test, far_memory_is_one_row_and_not_sliced) {
   runtime& r = open();
   std::vector<std::uint64_t> data(64);
   int code = 0;
@@ -446,7 +446,7 @@ TEST_P(contexts_test, far_memory_is_one_row_and_not_sliced) {
   EXPECT_THROW(r.submit(get_beyond, strided(data.data(), 4, 8, 16), 0, 1, 0, code), error);
 }
 
-TEST_P(contexts_test, bad_numbers_of_contexts_are_refused) {
+LEV_TEST(contexts_test, bad_numbers_of_contexts_are_refused) {
   EXPECT_THROW(open(with_contexts(17)), error);
   config c = settings();
   c.context_stack_bytes = 4096;
@@ -458,7 +458,7 @@ LEV_ON_PROCESSES(contexts_remote_test);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(contexts_remote_test);  // none with TSan
 
 // Before the task runs, one by one and in bulk.
-TEST_P(contexts_remote_test, far_memory_is_refused) {
+LEV_TEST(contexts_remote_test, far_memory_is_refused) {
   runtime& r = open();
   const std::vector<std::uint32_t> next(16);
   std::uint32_t reached = 0;

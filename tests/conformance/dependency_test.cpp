@@ -36,7 +36,7 @@ std::uint64_t after_steps(std::uint64_t count) {
   return x;
 }
 
-TEST_P(dependency_test, a_chain_of_ten_thousand_in_a_window) {
+LEV_TEST(dependency_test, a_chain_of_ten_thousand_in_a_window) {
   config c = settings();
   c.tickets = 256;
   runtime& r = open(c);
@@ -48,7 +48,7 @@ TEST_P(dependency_test, a_chain_of_ten_thousand_in_a_window) {
   EXPECT_EQ(x[0], after_steps(count));
 }
 
-TEST_P(dependency_test, several_chains_side_by_side) {
+LEV_TEST(dependency_test, several_chains_side_by_side) {
   runtime& r = open();
   constexpr std::size_t chains = 20;
   words x(chains, 1);
@@ -68,7 +68,7 @@ const auto sum_two = define(
     "dependency.sum_two",
     [](in<std::uint64_t> a, in<std::uint64_t> b, out<std::uint64_t> sum) { sum[0] = a[0] + b[0]; });
 
-TEST_P(dependency_test, a_diamond) {
+LEV_TEST(dependency_test, a_diamond) {
   runtime& r = open();
   for (std::uint64_t i = 0; i < 100; ++i) {
     words x(4, 0);
@@ -82,7 +82,7 @@ TEST_P(dependency_test, a_diamond) {
   }
 }
 
-TEST_P(dependency_test, a_thousand_tasks_behind_one) {
+LEV_TEST(dependency_test, a_thousand_tasks_behind_one) {
   config c = settings();
   c.tickets = 2048;
   c.wait = wait_policy::park;
@@ -98,7 +98,7 @@ TEST_P(dependency_test, a_thousand_tasks_behind_one) {
   EXPECT_EQ(seen, words(1000, 154));
 }
 
-TEST_P(dependency_test, one_task_behind_as_many_as_there_may_be) {
+LEV_TEST(dependency_test, one_task_behind_as_many_as_there_may_be) {
   runtime& r = open();
   words x(options::after_max, 0);
   std::vector<ticket> first;
@@ -113,7 +113,7 @@ TEST_P(dependency_test, one_task_behind_as_many_as_there_may_be) {
                  [&] { r.submit(options().after(all, first.size()), nothing); });
 }
 
-TEST_P(dependency_test, the_same_predecessor_many_times) {
+LEV_TEST(dependency_test, the_same_predecessor_many_times) {
   runtime& r = open();
   counter n = 0;
   for (int i = 0; i < 50; ++i) {
@@ -124,7 +124,7 @@ TEST_P(dependency_test, the_same_predecessor_many_times) {
   EXPECT_EQ(n, 100);
 }
 
-TEST_P(dependency_test, a_predecessor_that_is_complete_already) {
+LEV_TEST(dependency_test, a_predecessor_that_is_complete_already) {
   runtime& r = open();
   ticket good = r.submit(nothing);
   ticket bad = r.submit(throw_error, 1);
@@ -138,7 +138,7 @@ TEST_P(dependency_test, a_predecessor_that_is_complete_already) {
   EXPECT_EQ(wait(bad).code, status::task_failed);
 }
 
-TEST_P(dependency_test, a_failure_is_passed_on_through_a_long_chain) {
+LEV_TEST(dependency_test, a_failure_is_passed_on_through_a_long_chain) {
   runtime& r = open_parked();
   counter n = 0;
   counter called = 0;
@@ -161,7 +161,7 @@ TEST_P(dependency_test, a_failure_is_passed_on_through_a_long_chain) {
   EXPECT_EQ(r.count().failed, 901u);
 }
 
-TEST_P(dependency_test, a_failure_fans_out_and_is_reported_once_each) {
+LEV_TEST(dependency_test, a_failure_fans_out_and_is_reported_once_each) {
   runtime& r = open_parked();
   counter n = 0;
   {
@@ -177,7 +177,7 @@ TEST_P(dependency_test, a_failure_fans_out_and_is_reported_once_each) {
   EXPECT_EQ(n, 0);
 }
 
-TEST_P(dependency_test, a_cancelled_predecessor_has_failed) {
+LEV_TEST(dependency_test, a_cancelled_predecessor_has_failed) {
   runtime& r = open_parked();
   ticket first;
   ticket second;
@@ -191,7 +191,7 @@ TEST_P(dependency_test, a_cancelled_predecessor_has_failed) {
   EXPECT_EQ(wait(first).code, status::cancelled);
 }
 
-TEST_P(dependency_test, bulks_and_diced_tasks_as_predecessors) {
+LEV_TEST(dependency_test, bulks_and_diced_tasks_as_predecessors) {
   runtime& r = open();
   words x(600, 0);
   ticket bulk = r.submit_bulk(
@@ -203,7 +203,7 @@ TEST_P(dependency_test, bulks_and_diced_tasks_as_predecessors) {
 }
 
 // Predecessors may be released: their tasks still come first.
-TEST_P(dependency_test, a_predecessor_may_be_released_after_the_submit) {
+LEV_TEST(dependency_test, a_predecessor_may_be_released_after_the_submit) {
   runtime& r = open();
   for (int i = 0; i < 200; ++i) {
     words x(1, 1);
@@ -229,7 +229,7 @@ const procedure<void(ref<runtime>, ref<counter>, int)>& spawner() {
   return p;
 }
 
-TEST_P(dependency_test, tasks_build_graphs_too) {
+LEV_TEST(dependency_test, tasks_build_graphs_too) {
   LEV_SKIP_IF_REMOTE();
   runtime& r = open();
   counter n = 0;
@@ -239,7 +239,7 @@ TEST_P(dependency_test, tasks_build_graphs_too) {
 }
 
 // Few edges: submits wait until others are given back.
-TEST_P(dependency_test, more_edges_than_there_are) {
+LEV_TEST(dependency_test, more_edges_than_there_are) {
   config c = settings();
   c.tickets = 8;
   runtime& r = open(c);
@@ -259,7 +259,7 @@ TEST_P(dependency_test, more_edges_than_there_are) {
 // A task that a submit runs while it waits for a slot waits for the ticket that the submit names.
 const auto wait_for_it = define("dependency.wait_for_it", [](ref<ticket> of) { of.to->wait(); });
 
-TEST_P(dependency_test, a_predecessor_that_is_consumed_meanwhile_refuses_the_submit) {
+LEV_TEST(dependency_test, a_predecessor_that_is_consumed_meanwhile_refuses_the_submit) {
   LEV_SKIP_IF_REMOTE();
   constexpr std::size_t tickets = 32;
   config c = settings();

@@ -50,7 +50,7 @@ const auto by_halves =
       return 2u;
     });
 
-TEST_P(dice_hook_test, a_hook_cuts_where_it_likes) {
+LEV_TEST(dice_hook_test, a_hook_cuts_where_it_likes) {
   runtime& r = open();
   for (const std::size_t n : {1u, 2u, 3u, 100u, 5000u}) {
     words x(n, 1);
@@ -59,7 +59,7 @@ TEST_P(dice_hook_test, a_hook_cuts_where_it_likes) {
   }
 }
 
-TEST_P(dice_hook_test, a_hook_makes_a_big_task_fit) {
+LEV_TEST(dice_hook_test, a_hook_makes_a_big_task_fit) {
   runtime& r = open_small();
   words x(20'000, 1);
   expect_ok(r.submit(by_halves, x));
@@ -71,7 +71,7 @@ template <unsigned Answer>
 const auto refuses = define(("hook.refuses" + std::to_string(Answer)).c_str(), &add_one,
                             [](const descriptor&, descriptor*, unsigned) { return Answer; });
 
-TEST_P(dice_hook_test, a_hook_that_refuses_leaves_the_task_whole) {
+LEV_TEST(dice_hook_test, a_hook_that_refuses_leaves_the_task_whole) {
   runtime& r = open();
   words x(1000, 1);
   expect_ok(r.submit(refuses<0>, x));
@@ -81,7 +81,7 @@ TEST_P(dice_hook_test, a_hook_that_refuses_leaves_the_task_whole) {
   EXPECT_EQ(r.count().diced, 0u);
 }
 
-TEST_P(dice_hook_test, a_big_task_that_the_hook_refuses_to_cut_fails) {
+LEV_TEST(dice_hook_test, a_big_task_that_the_hook_refuses_to_cut_fails) {
   runtime& r = open_small();
   words x(2000, 1);
   ticket t = r.submit(refuses<0>, x);
@@ -102,7 +102,7 @@ const auto never_shrinks = define(("hook.never_shrinks" + std::to_string(Pieces)
                                     return n;
                                   });
 
-TEST_P(dice_hook_test, a_hook_that_never_shrinks_is_a_dice_loop) {
+LEV_TEST(dice_hook_test, a_hook_that_never_shrinks_is_a_dice_loop) {
   runtime& r = open_small();
   words x(2000, 1);
   for (int i = 0; i < 3; ++i) {
@@ -124,7 +124,7 @@ const auto keeps_one =
       return 2u;
     });
 
-TEST_P(dice_hook_test, a_piece_as_large_as_the_whole_is_a_dice_loop) {
+LEV_TEST(dice_hook_test, a_piece_as_large_as_the_whole_is_a_dice_loop) {
   runtime& r = open_small();
   words x(2000, 1);
   ticket t = r.submit(keeps_one, x);
@@ -140,7 +140,7 @@ const auto stops_early =
       return 2u;
     });
 
-TEST_P(dice_hook_test, a_hook_that_stops_too_early_is_a_dice_loop) {
+LEV_TEST(dice_hook_test, a_hook_that_stops_too_early_is_a_dice_loop) {
   for (const std::uint32_t tickets : {2u, 1024u}) {
     if (is_remote() && tickets == 2) continue;
     config c = settings();
@@ -165,7 +165,7 @@ const auto makes_nonsense = define("hook.makes_nonsense", &add_one,
                                      return 2u;
                                    });
 
-TEST_P(dice_hook_test, pieces_that_are_nonsense_are_refused) {
+LEV_TEST(dice_hook_test, pieces_that_are_nonsense_are_refused) {
   runtime& r = open_small();
   words x(2000, 1);
   ticket t = r.submit(makes_nonsense, x);
@@ -188,7 +188,7 @@ const auto peels =
       return 2u;
     });
 
-TEST_P(dice_hook_test, a_hook_that_peels_off_single_items_ends_at_the_depth_limit) {
+LEV_TEST(dice_hook_test, a_hook_that_peels_off_single_items_ends_at_the_depth_limit) {
   runtime& r = open_small();
   words x(3000, 1);
   ticket t = r.submit(peels, x);
@@ -204,7 +204,7 @@ const auto submits_halved =
     });
 
 // The only worker needs no second piece, and so no ticket for one.
-TEST_P(dice_hook_test, a_task_that_nobody_gains_by_cutting_takes_no_ticket) {
+LEV_TEST(dice_hook_test, a_task_that_nobody_gains_by_cutting_takes_no_ticket) {
   LEV_SKIP_IF_REMOTE();
   config c = settings();
   c.workers = 1;
@@ -234,7 +234,7 @@ using dice_hook_hosts_test = dice_hook_test;
 LEV_ON_THREADS(dice_hook_hosts_test);
 
 // The submitter's program goes on, and never asks.
-TEST_P(dice_hook_hosts_test, pieces_that_do_not_fit_are_told_to_others) {
+LEV_TEST(dice_hook_hosts_test, pieces_that_do_not_fit_are_told_to_others) {
   runtime& r = open_small();
   words x(20'000, 1);
   ticket t;
@@ -256,7 +256,7 @@ const auto submits_and_goes_on = define("hook.submits_and_goes_on", [](ref<long_
   while (!s.to->may_end) std::this_thread::yield();
 });
 
-TEST_P(dice_hook_hosts_test, pieces_that_do_not_fit_are_told_by_a_task) {
+LEV_TEST(dice_hook_hosts_test, pieces_that_do_not_fit_are_told_by_a_task) {
   long_submitter s;
   s.home = &open_small();
   ticket submits = s.home->submit(submits_and_goes_on, ref{&s});

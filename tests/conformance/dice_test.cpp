@@ -47,7 +47,7 @@ struct visits {
 
 const auto visit = define("dice.visit", [](range r, ref<visits> v) { v.to->piece(r); });
 
-TEST_P(dice_test, every_index_of_a_range_once) {
+LEV_TEST(dice_test, every_index_of_a_range_once) {
   runtime& r = open();
   for (const std::size_t n : {0u, 1u, 2u, 3u, 17u, 100u, 999u, 5000u}) {
     shared<visits> v(n + 20);
@@ -56,7 +56,7 @@ TEST_P(dice_test, every_index_of_a_range_once) {
   }
 }
 
-TEST_P(dice_test, pieces_are_not_smaller_than_the_grain) {
+LEV_TEST(dice_test, pieces_are_not_smaller_than_the_grain) {
   runtime& r = open();
   for (const std::uint32_t grain : {1u, 7u, 100u, 999u, 1000u, 5000u}) {
     shared<visits> v(1000);
@@ -69,7 +69,7 @@ TEST_P(dice_test, pieces_are_not_smaller_than_the_grain) {
   }
 }
 
-TEST_P(dice_test, one_task_becomes_enough_for_all_workers) {
+LEV_TEST(dice_test, one_task_becomes_enough_for_all_workers) {
   for (const std::uint32_t threshold : {8u, 1u << 30, 1u << 31, ~0u}) {
     config c = settings();
     c.dice_threshold = threshold;
@@ -84,7 +84,7 @@ TEST_P(dice_test, one_task_becomes_enough_for_all_workers) {
   }
 }
 
-TEST_P(dice_test, a_threshold_of_zero_dices_nothing) {
+LEV_TEST(dice_test, a_threshold_of_zero_dices_nothing) {
   config c = settings();
   c.dice_threshold = 0;
   runtime& r = open(c);
@@ -98,7 +98,7 @@ TEST_P(dice_test, a_threshold_of_zero_dices_nothing) {
 // Wherever the workers are, they tell how long a piece took. Virtual time is not measured. (When a
 // worker loses its core in a piece, the task looks long for a while.) Two elements: a piece of one
 // takes up to a microsecond under ThreadSanitizer, and five of them together are no longer short.
-TEST_P(dice_test, a_task_that_proves_short_is_cut_no_more) {
+LEV_TEST(dice_test, a_task_that_proves_short_is_cut_no_more) {
   if (is_sim()) GTEST_SKIP() << "virtual time";
   runtime& r = open();
   words x(2);
@@ -115,7 +115,7 @@ TEST_P(dice_test, a_task_that_proves_short_is_cut_no_more) {
   EXPECT_EQ(pieces, 0u);
 }
 
-TEST_P(dice_test, elements_of_contiguous_memory) {
+LEV_TEST(dice_test, elements_of_contiguous_memory) {
   runtime& r = open();
   for (const std::size_t n : {1u, 2u, 63u, 1000u, 4096u}) {
     words x(n);
@@ -131,7 +131,7 @@ const auto scale =
       for (std::size_t i = 0; i < x.size(); ++i) y[i] = factor * x[i];
     });
 
-TEST_P(dice_test, several_arguments_are_cut_alike) {
+LEV_TEST(dice_test, several_arguments_are_cut_alike) {
   runtime& r = open();
   words x(3000);
   std::iota(x.begin(), x.end(), 0);
@@ -155,7 +155,7 @@ const auto row_sums =
       }
     });
 
-TEST_P(dice_test, rows_of_different_lengths_are_cut_alike_down_to_single_rows) {
+LEV_TEST(dice_test, rows_of_different_lengths_are_cut_alike_down_to_single_rows) {
   runtime& r = open();
   for (const std::size_t rows : {1u, 2u, 3u, 8u, 50u, 300u}) {
     words matrix(rows * 9);
@@ -177,7 +177,7 @@ const auto fail_some = define("dice.fail_some", [](range r, ref<counter> n) {
   throw std::runtime_error("piece");
 });
 
-TEST_P(dice_test, failures_of_pieces_reach_the_ticket) {
+LEV_TEST(dice_test, failures_of_pieces_reach_the_ticket) {
   runtime& r = open();
   counter n = 0;
   ticket t = r.submit(options().grain(1), fail_some, range{0, 500}, ref{&n});
@@ -193,7 +193,7 @@ TEST_P(dice_test, failures_of_pieces_reach_the_ticket) {
   EXPECT_EQ(n, 500);
 }
 
-TEST_P(dice_test, a_diced_task_is_a_predecessor_and_a_successor) {
+LEV_TEST(dice_test, a_diced_task_is_a_predecessor_and_a_successor) {
   runtime& r = open();
   words x(1000, 0);
   ticket first = r.submit(options().grain(1), increment, sliced(x));
@@ -204,7 +204,7 @@ TEST_P(dice_test, a_diced_task_is_a_predecessor_and_a_successor) {
   EXPECT_EQ(x, words(1000, 4));
 }
 
-TEST_P(dice_test, a_diced_task_may_hold_mutexes) {
+LEV_TEST(dice_test, a_diced_task_may_hold_mutexes) {
   runtime& r = open();
   mutex_id m = 0;
   ASSERT_EQ(r.make_mutex(&m), status::ok);
@@ -215,7 +215,7 @@ TEST_P(dice_test, a_diced_task_may_hold_mutexes) {
   EXPECT_EQ(x, words(500, 20));
 }
 
-TEST_P(dice_test, many_diced_tasks_at_once_with_few_tickets) {
+LEV_TEST(dice_test, many_diced_tasks_at_once_with_few_tickets) {
   config c = settings();
   c.tickets = 16;
   runtime& r = open(c);
@@ -231,7 +231,7 @@ const auto recurse = define("dice.recurse", [](range r, ref<runtime> home, ref<v
   home.to->submit(options().grain(1), visit, r, v).wait();
 });
 
-TEST_P(dice_test, pieces_may_submit_diced_tasks) {
+LEV_TEST(dice_test, pieces_may_submit_diced_tasks) {
   LEV_SKIP_IF_REMOTE();
   runtime& r = open();
   shared<visits> v(2000);
@@ -250,7 +250,7 @@ const auto spin_items = define("dice.spin_items", [](range r, ref<counter> done)
 const auto note_items = define(
     "dice.note_items", [](ref<counter> done, ref<counter> seen) { *seen.to = int{*done.to}; });
 
-TEST_P(dice_test, a_task_that_comes_later_does_not_wait_for_the_end) {
+LEV_TEST(dice_test, a_task_that_comes_later_does_not_wait_for_the_end) {
   if (is_sim() || is_remote() || GetParam().workers == 1)
     GTEST_SKIP() << "takers cut tasks on threads, where there is more than one";
   constexpr int items = 10'000;
@@ -288,7 +288,7 @@ const auto note_order = define(
 
 // Each look at the ready queue between pieces takes a batch, in which a task that is not cut is
 // before the loops that were queued ahead of it.
-TEST_P(dice_test, a_host_that_helps_comes_to_a_task_behind_many_loops) {
+LEV_TEST(dice_test, a_host_that_helps_comes_to_a_task_behind_many_loops) {
   if (is_sim()) GTEST_SKIP() << "the gate of virtual time opens by itself";
   LEV_SKIP_IF_REMOTE();
   constexpr int loops = 24;
@@ -311,7 +311,7 @@ const auto start_and_hold =
     });
 
 // One worker, a host that might help and does not: what came with the loop in one batch.
-TEST_P(dice_test, tasks_behind_a_loop_do_not_wait_for_its_end) {
+LEV_TEST(dice_test, tasks_behind_a_loop_do_not_wait_for_its_end) {
   if (is_sim() || is_remote() || GetParam().workers != 1)
     GTEST_SKIP() << "takers cut tasks on threads";
   constexpr int items = 4000;
@@ -334,7 +334,7 @@ TEST_P(dice_test, tasks_behind_a_loop_do_not_wait_for_its_end) {
 }
 
 // The same worker, and always some short loops that are newer than a long one.
-TEST_P(dice_test, newer_loops_do_not_keep_an_older_one_from_its_end) {
+LEV_TEST(dice_test, newer_loops_do_not_keep_an_older_one_from_its_end) {
   if (is_sim() || is_remote() || GetParam().workers != 1)
     GTEST_SKIP() << "takers cut tasks on threads";
   constexpr int items = 2000;
@@ -368,7 +368,7 @@ const auto sum_up = define("dice.sum_up", [](range r, ref<summed> s) {
   ++s.to->pieces;
 });
 
-TEST_P(dice_test, a_range_of_any_size_ends) {
+LEV_TEST(dice_test, a_range_of_any_size_ends) {
   runtime& r = open();
   for (const unsigned bits : {20u, 32u, 47u, 63u}) {
     for (const std::uint32_t grain : {0u, 1u}) {
@@ -386,7 +386,7 @@ TEST_P(dice_test, a_range_of_any_size_ends) {
   }
 }
 
-TEST_P(dice_test, work_is_shared_out_evenly_in_virtual_time) {
+LEV_TEST(dice_test, work_is_shared_out_evenly_in_virtual_time) {
   if (!is_sim()) GTEST_SKIP() << "on threads the system decides who runs";
   static const auto costly = define(
       "dice.costly", [](range, ref<counter> n) { ++*n.to; }, nullptr,

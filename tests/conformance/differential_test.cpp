@@ -36,7 +36,7 @@ std::string describe(const config& c) {
          ", seed " + std::to_string(c.seed);
 }
 
-TEST_P(differential_test, random_graphs_give_the_serial_result) {
+LEV_TEST(differential_test, random_graphs_give_the_serial_result) {
   const std::uint64_t seed = base_seed() * 100'000 + GetParam().seed * 1000;
   for (int i = 0; i < rounds(25); ++i) {
     random_source random(seed + static_cast<std::uint64_t>(i));

@@ -81,7 +81,7 @@ class end_test : public machine_test {
 };
 LEV_ON_EVERY_MACHINE(end_test);
 
-TEST_P(end_test, waiting_tasks_do_not_run) {
+LEV_TEST(end_test, waiting_tasks_do_not_run) {
   runtime& r = open_parked();
   counter n = 0;
   std::vector<ticket> t;
@@ -97,7 +97,7 @@ TEST_P(end_test, waiting_tasks_do_not_run) {
   EXPECT_EQ(n, 50);
 }
 
-TEST_P(end_test, a_completed_task_says_so) {
+LEV_TEST(end_test, a_completed_task_says_so) {
   runtime& r = open();
   ticket good = r.submit(nothing);
   ticket bad = r.submit(throw_error, 1);
@@ -112,7 +112,7 @@ TEST_P(end_test, a_completed_task_says_so) {
   EXPECT_EQ(detail::end(nullptr, id), status::bad_ticket);
 }
 
-TEST_P(end_test, a_running_task_of_this_process_goes_on) {
+LEV_TEST(end_test, a_running_task_of_this_process_goes_on) {
   if (is_sim() || is_remote()) GTEST_SKIP() << "nobody looks on, or it is ended";
   runtime& r = open_parked();
   shared_array<char> place(sizeof(gate_state));
@@ -124,7 +124,7 @@ TEST_P(end_test, a_running_task_of_this_process_goes_on) {
   EXPECT_EQ(wait(t).code, status::ok);
 }
 
-TEST_P(end_test, a_child_that_waits_is_ended_and_its_parent_goes_on) {
+LEV_TEST(end_test, a_child_that_waits_is_ended_and_its_parent_goes_on) {
   LEV_SKIP_IF_REMOTE();
   runtime& r = open();
   status of_child = status::pending;
@@ -143,7 +143,7 @@ TEST_P(end_test, a_child_that_waits_is_ended_and_its_parent_goes_on) {
   EXPECT_EQ(after, 1);
 }
 
-TEST_P(end_test, a_time_limit_needs_worker_processes) {
+LEV_TEST(end_test, a_time_limit_needs_worker_processes) {
   runtime& r = open();
   counter n = 0;
   const options o = options().task_ns_max(60'000 * ms);
@@ -163,7 +163,7 @@ using end_running_test = end_test;
 LEV_ON_PROCESSES(end_running_test);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(end_running_test);
 
-TEST_P(end_running_test, a_running_task_is_cancelled) {
+LEV_TEST(end_running_test, a_running_task_is_cancelled) {
   runtime& r = open_parked();
   for (int i = 0; i < rounds(20); ++i) {
     counter begun = 0;
@@ -176,7 +176,7 @@ TEST_P(end_running_test, a_running_task_is_cancelled) {
   EXPECT_EQ(r.count().reruns, 0u);
 }
 
-TEST_P(end_running_test, nobody_needs_to_wait_for_it) {
+LEV_TEST(end_running_test, nobody_needs_to_wait_for_it) {
   runtime& r = open_parked();
   counter begun = 0;
   ticket t = r.submit(endless, ref{&begun});
@@ -186,7 +186,7 @@ TEST_P(end_running_test, nobody_needs_to_wait_for_it) {
   EXPECT_EQ(wait(t).code, status::cancelled);
 }
 
-TEST_P(end_running_test, tasks_behind_it_are_done_once) {
+LEV_TEST(end_running_test, tasks_behind_it_are_done_once) {
   runtime& r = open_parked();
   counter begun = 0;
   counter done = 0;
@@ -204,7 +204,7 @@ TEST_P(end_running_test, tasks_behind_it_are_done_once) {
 
 // At a random moment: before its begin, in its body, at its end, and when the worker has begun the
 // next task, which must not be blamed: it must not be run twice, and has one attempt.
-TEST_P(end_running_test, racing_with_its_end_hurts_no_other_task) {
+LEV_TEST(end_running_test, racing_with_its_end_hurts_no_other_task) {
   config c = settings();
   c.processes.max_attempts = 1;
   runtime& r = open(c);
@@ -232,7 +232,7 @@ TEST_P(end_running_test, racing_with_its_end_hurts_no_other_task) {
   RecordProperty("cancelled", cancelled);
 }
 
-TEST_P(end_running_test, what_comes_after_it_does_not_run) {
+LEV_TEST(end_running_test, what_comes_after_it_does_not_run) {
   runtime& r = open_parked();
   counter begun = 0;
   counter n = 0;
@@ -247,7 +247,7 @@ TEST_P(end_running_test, what_comes_after_it_does_not_run) {
   EXPECT_EQ(n, 0);
 }
 
-TEST_P(end_running_test, a_mutex_that_it_held_goes_to_the_next) {
+LEV_TEST(end_running_test, a_mutex_that_it_held_goes_to_the_next) {
   runtime& r = open_parked();
   mutex_id m;
   ASSERT_EQ(r.make_mutex(&m), status::ok);
@@ -261,7 +261,7 @@ TEST_P(end_running_test, a_mutex_that_it_held_goes_to_the_next) {
   EXPECT_EQ(wait(first).code, status::cancelled);
 }
 
-TEST_P(end_running_test, a_bulk_ends_with_all_its_tasks) {
+LEV_TEST(end_running_test, a_bulk_ends_with_all_its_tasks) {
   runtime& r = open_parked();
   counter begun = 0;
   ticket t = r.submit_bulk(40, [&](std::size_t, descriptor& d) { d = pack(endless, ref{&begun}); });
@@ -272,7 +272,7 @@ TEST_P(end_running_test, a_bulk_ends_with_all_its_tasks) {
   EXPECT_EQ(o.failures, 40u);
 }
 
-TEST_P(end_running_test, a_diced_task_ends_with_its_pieces) {
+LEV_TEST(end_running_test, a_diced_task_ends_with_its_pieces) {
   runtime& r = open_parked();
   counter begun = 0;
   ticket t = r.submit(options().grain(1), bad_piece, range{0, 64}, ref{&begun}, std::uint64_t{8});
@@ -281,7 +281,7 @@ TEST_P(end_running_test, a_diced_task_ends_with_its_pieces) {
   EXPECT_EQ(wait(t).code, status::cancelled);
 }
 
-TEST_P(end_running_test, outputs_stay_as_they_were) {
+LEV_TEST(end_running_test, outputs_stay_as_they_were) {
   static const auto writes = define("end.writes", [](inout<std::uint64_t> x, ref<counter> begun) {
     for (std::uint64_t& v : x) v = 666;
     ++*begun.to;
@@ -298,7 +298,7 @@ TEST_P(end_running_test, outputs_stay_as_they_were) {
   EXPECT_EQ(x, std::vector<std::uint64_t>(100, 5));
 }
 
-TEST_P(end_running_test, before_close) {
+LEV_TEST(end_running_test, before_close) {
   for (const bool cancels : {false, true}) {
     runtime& r = open(settings());
     counter begun = 0;
@@ -315,7 +315,7 @@ TEST_P(end_running_test, before_close) {
   }
 }
 
-TEST_P(end_running_test, of_a_runtime_that_is_closing) {
+LEV_TEST(end_running_test, of_a_runtime_that_is_closing) {
   runtime& r = open(settings());
   counter begun = 0;
   ticket t = r.submit(endless, ref{&begun});
@@ -326,7 +326,7 @@ TEST_P(end_running_test, of_a_runtime_that_is_closing) {
   EXPECT_EQ(wait(t).code, status::cancelled);
 }
 
-TEST_P(end_running_test, by_many_threads_at_once) {
+LEV_TEST(end_running_test, by_many_threads_at_once) {
   runtime& r = open_parked();
   for (int i = 0; i < rounds(10); ++i) {
     counter begun = 0;
@@ -340,7 +340,7 @@ TEST_P(end_running_test, by_many_threads_at_once) {
 }
 
 // Far more than restarts_max: none of them counts as a worker that dies without having worked.
-TEST_P(end_running_test, does_not_wear_the_pool_out) {
+LEV_TEST(end_running_test, does_not_wear_the_pool_out) {
   config c = settings();
   c.processes.restarts_max = 1;
   runtime& r = open(c);
@@ -356,7 +356,7 @@ TEST_P(end_running_test, does_not_wear_the_pool_out) {
   EXPECT_EQ(x, 1u);
 }
 
-TEST_P(end_running_test, each_task_has_its_own_time) {
+LEV_TEST(end_running_test, each_task_has_its_own_time) {
   config c = settings();
   c.wait = wait_policy::park;
   c.processes.task_ns_max = 60'000 * ms;
@@ -372,7 +372,7 @@ TEST_P(end_running_test, each_task_has_its_own_time) {
 }
 
 // The one behind is timed from its own begin, and one without a limit is not timed at all.
-TEST_P(end_running_test, time_limits_begin_with_the_body) {
+LEV_TEST(end_running_test, time_limits_begin_with_the_body) {
   static const auto naps = define("end.naps", [](int body_ms) { poll(nullptr, 0, body_ms); });
   runtime& r = open_parked();
   std::vector<ticket> t;
@@ -381,7 +381,7 @@ TEST_P(end_running_test, time_limits_begin_with_the_body) {
   for (ticket& each : t) EXPECT_EQ(wait(each).code, status::ok);
 }
 
-TEST_P(end_running_test, a_time_limit_goes_with_the_pieces) {
+LEV_TEST(end_running_test, a_time_limit_goes_with_the_pieces) {
   runtime& r = open_parked();
   counter begun = 0;
   const options o = options().grain(1).task_ns_max(300 * ms);
@@ -391,7 +391,7 @@ TEST_P(end_running_test, a_time_limit_goes_with_the_pieces) {
   EXPECT_LE(out.failures, 2u);
 }
 
-TEST_P(end_running_test, attempts_of_one_task) {
+LEV_TEST(end_running_test, attempts_of_one_task) {
   static const auto dies = define("end.dies", [](ref<counter> n) {
     ++*n.to;
     raise(SIGKILL);

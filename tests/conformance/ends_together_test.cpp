@@ -91,7 +91,7 @@ const auto dies_when_told = define("together.dies_when_told", [](ref<gate_state>
 
 // Tasks in the line of a worker that dies, and in that of another one, are all to end by the time
 // the service looks: those behind the one that died, and those behind one that runs.
-TEST_P(ends_together_test, tasks_that_were_to_end) {
+LEV_TEST(ends_together_test, tasks_that_were_to_end) {
   for (const int workers : {1, 2}) {
     shared_array<char> place(sizeof(gate_state));
     gate_state& state = *new (place.data()) gate_state;
@@ -124,7 +124,7 @@ TEST_P(ends_together_test, tasks_that_were_to_end) {
 // that has ended by then does not come between the two.
 const auto sets_flag = define("together.sets_flag", [](ref<gate_state> g) { g.to->started = 10; });
 
-TEST_P(ends_together_test, a_mutex_and_the_end_of_its_holder) {
+LEV_TEST(ends_together_test, a_mutex_and_the_end_of_its_holder) {
   shared_array<char> place(sizeof(gate_state));
   gate_state& state = *new (place.data()) gate_state;
   wake w;
@@ -158,7 +158,7 @@ TEST_P(ends_together_test, a_mutex_and_the_end_of_its_holder) {
 // Ends that a worker had written are told before its successor gets anything.
 const auto dies = define("together.dies", [] { raise(SIGKILL); });
 
-TEST_P(ends_together_test, what_dead_workers_had_finished) {
+LEV_TEST(ends_together_test, what_dead_workers_had_finished) {
   config c = parked(1);
   c.depth = 16;
   c.processes.max_attempts = 1;
@@ -193,7 +193,7 @@ void submit_and_block(void* context) {
   a.has_ended = true;
 }
 
-TEST_P(ends_together_test, what_a_callback_submits_runs_while_it_goes_on) {
+LEV_TEST(ends_together_test, what_a_callback_submits_runs_while_it_goes_on) {
   runtime& r = open(parked(1));
   for (int turn = 0; turn < 20; ++turn) {
     shared_array<char> place(sizeof(gate_state));
@@ -225,7 +225,7 @@ const auto begins = define("together.begins", [](ref<order_seen> o) { o.to->has_
 const auto looks =
     define("together.looks", [](ref<order_seen> o) { o.to->was_first = o.to->has_begun.load(); });
 
-TEST_P(in_hand_test, is_begun_before_another_task_is_taken) {
+LEV_TEST(in_hand_test, is_begun_before_another_task_is_taken) {
   runtime& r = open(parked(1));
   for (int turn = 0; turn < 20; ++turn) {
     order_seen o;
@@ -246,7 +246,7 @@ TEST_P(in_hand_test, is_begun_before_another_task_is_taken) {
   }
 }
 
-TEST_P(in_hand_test, is_waited_for_by_what_fails_with_the_bulk_before_it) {
+LEV_TEST(in_hand_test, is_waited_for_by_what_fails_with_the_bulk_before_it) {
   runtime& r = open(parked(1));
   for (int turn = 0; turn < 20; ++turn) {
     std::vector<ticket> t;
@@ -316,7 +316,7 @@ const auto has_mutex_and_pieces = define("together.has_mutex_and_pieces", [](ref
   }
 });
 
-TEST_P(in_hand_test, or_waits_has_a_mutex_that_a_callback_waits_for) {
+LEV_TEST(in_hand_test, or_waits_has_a_mutex_that_a_callback_waits_for) {
   for (const int workers : {1, 2}) {
     runtime& r = open(parked(workers));
     mutex_id m = 0;
@@ -331,7 +331,7 @@ TEST_P(in_hand_test, or_waits_has_a_mutex_that_a_callback_waits_for) {
   }
 }
 
-TEST_P(in_hand_test, has_a_mutex_that_a_callback_waits_for) {
+LEV_TEST(in_hand_test, has_a_mutex_that_a_callback_waits_for) {
   config c = parked(1);
   c.wait = wait_policy::help;
   c.contexts = 2;
@@ -368,7 +368,7 @@ class small_store_test : public ends_together_test {
 };
 LEV_ON_LOCAL_MACHINES(small_store_test);
 
-TEST_P(small_store_test, tasks_that_one_pass_finds_to_be_too_big) {
+LEV_TEST(small_store_test, tasks_that_one_pass_finds_to_be_too_big) {
   runtime& r = open_small();
   for (int turn = 0; turn < 20; ++turn) {
     std::vector<ticket> t;
@@ -388,7 +388,7 @@ const auto submits_more = define("together.submits_more", [](ref<runtime> r) {
   for (int i = 0; i < 4; ++i) r.to->post(nothing);
 });
 
-TEST_P(small_store_test, a_task_that_submits_finds_one_that_is_too_big) {
+LEV_TEST(small_store_test, a_task_that_submits_finds_one_that_is_too_big) {
   runtime& r = open_small();
   for (unsigned fillers = 0; fillers < 12; ++fillers) {
     std::vector<ticket> t;

@@ -60,7 +60,7 @@ void expect_thrown(runtime& r, thrown what, Check&& check) {
   }
 }
 
-TEST_P(failure_test, exceptions_of_any_type_come_back) {
+LEV_TEST(failure_test, exceptions_of_any_type_come_back) {
   LEV_SKIP_IF_REMOTE();
   runtime& r = open();
   r.submit(throw_it, thrown::nothing).wait();
@@ -76,7 +76,7 @@ TEST_P(failure_test, exceptions_of_any_type_come_back) {
   expect_thrown<std::exception_ptr>(r, thrown::pointer, [](auto& p) { return p != nullptr; });
 }
 
-TEST_P(failure_test, an_outcome_holds_the_exception) {
+LEV_TEST(failure_test, an_outcome_holds_the_exception) {
   LEV_SKIP_IF_REMOTE();
   runtime& r = open();
   ticket t = r.submit(throw_it, thrown::integer);
@@ -106,7 +106,7 @@ procedure<void(int)> returns_code() {
   return {id};
 }
 
-TEST_P(failure_test, a_code_other_than_zero_fails_the_task) {
+LEV_TEST(failure_test, a_code_other_than_zero_fails_the_task) {
   runtime& r = open();
   expect_ok(r.submit(returns_code(), 0));
   for (const int code : {1, -1, 77, INT32_MIN}) {
@@ -120,7 +120,7 @@ TEST_P(failure_test, a_code_other_than_zero_fails_the_task) {
 }
 
 // Whether the tasks are tasks of their own, are made where they run, or are those of columns.
-TEST_P(failure_test, the_code_of_a_task_of_a_bulk_is_told) {
+LEV_TEST(failure_test, the_code_of_a_task_of_a_bulk_is_told) {
   runtime& r = open();
   const auto make = [](std::size_t i, descriptor& d) { d = pack(returns_code(), i == 5 ? 17 : 0); };
   std::vector<int> codes(40);
@@ -135,7 +135,7 @@ TEST_P(failure_test, the_code_of_a_task_of_a_bulk_is_told) {
   }
 }
 
-TEST_P(failure_test, a_code_does_not_stick_to_the_next_task) {
+LEV_TEST(failure_test, a_code_does_not_stick_to_the_next_task) {
   config c = settings();
   c.tickets = 2;
   runtime& r = open(c);
@@ -153,7 +153,7 @@ TEST_P(failure_test, a_code_does_not_stick_to_the_next_task) {
   }
 }
 
-TEST_P(failure_test, codes_of_bulks_are_those_of_the_first_failure) {
+LEV_TEST(failure_test, codes_of_bulks_are_those_of_the_first_failure) {
   runtime& r = open();
   ticket t = r.submit_bulk(
       10, [](std::size_t i, descriptor& d) { d = pack(returns_code(), i == 6 ? 66 : 0); });
@@ -164,7 +164,7 @@ TEST_P(failure_test, codes_of_bulks_are_those_of_the_first_failure) {
 }
 
 // The exception of a task lives on after the runtime.
-TEST_P(failure_test, an_exception_outlives_the_runtime) {
+LEV_TEST(failure_test, an_exception_outlives_the_runtime) {
   std::exception_ptr kept;
   {
     runtime& r = open();
@@ -179,7 +179,7 @@ TEST_P(failure_test, an_exception_outlives_the_runtime) {
   }
 }
 
-TEST_P(failure_test, failures_are_counted) {
+LEV_TEST(failure_test, failures_are_counted) {
   runtime& r = open();
   for (int i = 0; i < 60; ++i) {
     ticket t = r.submit(throw_it, i % 3 == 0 ? thrown::integer : thrown::nothing);
@@ -204,7 +204,7 @@ const auto waits_while_handling = define("failure.waits_while_handling", [](ref<
   }
 });
 
-TEST_P(failure_test, tasks_may_wait_inside_catch_blocks) {
+LEV_TEST(failure_test, tasks_may_wait_inside_catch_blocks) {
   LEV_SKIP_IF_REMOTE();
   runtime& r = open();
   std::vector<ticket> t;
@@ -216,7 +216,7 @@ const auto set_rounding = define("failure.set_rounding", [](int mode) { std::fes
 const auto get_rounding =
     define("failure.get_rounding", [](result<int> mode) { mode = std::fegetround(); });
 
-TEST_P(failure_test, a_changed_rounding_mode_is_put_back) {
+LEV_TEST(failure_test, a_changed_rounding_mode_is_put_back) {
   runtime& r = open();
   const int before = std::fegetround();
   for (int i = 0; i < 100; ++i) {
@@ -237,7 +237,7 @@ const auto set_rounding_and_wait =
       mode = std::fegetround();
     });
 
-TEST_P(failure_test, a_task_that_waits_keeps_its_own_rounding_mode) {
+LEV_TEST(failure_test, a_task_that_waits_keeps_its_own_rounding_mode) {
   LEV_SKIP_IF_REMOTE();
   runtime& r = open();
   for (int i = 0; i < 20; ++i) {
@@ -257,7 +257,7 @@ const auto waits_for_callback =
       mode = std::fegetround();
     });
 
-TEST_P(failure_test, what_a_callback_sets_is_put_back) {
+LEV_TEST(failure_test, what_a_callback_sets_is_put_back) {
   LEV_SKIP_IF_REMOTE();
   config c = settings();
   c.workers = 1;
@@ -278,7 +278,7 @@ TEST_P(failure_test, what_a_callback_sets_is_put_back) {
 }
 
 // Also on a host that tells ends without serving, as one whose workers are processes.
-TEST_P(failure_test, a_callback_may_divide_by_zero) {
+LEV_TEST(failure_test, a_callback_may_divide_by_zero) {
   runtime& r = open();
   std::atomic<int> infinite{0};
   constexpr int rounds = 20;
@@ -315,7 +315,7 @@ const auto throw_last_words =
 
 // Of many tasks that fail the first failure is kept. The others' exceptions are seen by nobody, and
 // there are more of them than tickets.
-TEST_P(failure_test, exceptions_that_nobody_sees_may_use_the_runtime_when_they_end) {
+LEV_TEST(failure_test, exceptions_that_nobody_sees_may_use_the_runtime_when_they_end) {
   LEV_SKIP_IF_REMOTE();
   config c = settings();
   c.tickets = 64;

@@ -66,7 +66,7 @@ status use(runtime& r, std::vector<filter> chain) {
   return r.set_filters(chain.data(), chain.size());
 }
 
-TEST_P(filter_test, priority_runs_larger_first_and_equals_in_order) {
+LEV_TEST(filter_test, priority_runs_larger_first_and_equals_in_order) {
   runtime& r = open_single();
   ASSERT_EQ(use(r, {filters::priority()}), status::ok);
   random_source random(GetParam().seed);
@@ -89,7 +89,7 @@ TEST_P(filter_test, priority_runs_larger_first_and_equals_in_order) {
   EXPECT_TRUE(is_ordered(*d, runs_before));
 }
 
-TEST_P(filter_test, priority_of_a_descriptor_counts_too) {
+LEV_TEST(filter_test, priority_of_a_descriptor_counts_too) {
   runtime& r = open_single();
   ASSERT_EQ(use(r, {filters::priority()}), status::ok);
   shared<diary> d;
@@ -105,7 +105,7 @@ TEST_P(filter_test, priority_of_a_descriptor_counts_too) {
   EXPECT_TRUE(is_ordered(*d, std::greater<>()));
 }
 
-TEST_P(filter_test, locality_runs_tasks_on_the_same_data_together) {
+LEV_TEST(filter_test, locality_runs_tasks_on_the_same_data_together) {
   runtime& r = open_single();
   ASSERT_EQ(use(r, {filters::locality()}), status::ok);
   shared<diary> d;
@@ -120,7 +120,7 @@ TEST_P(filter_test, locality_runs_tasks_on_the_same_data_together) {
   EXPECT_LE(changes(*d, [](int n) { return n % 4; }), 3 + 1);
 }
 
-TEST_P(filter_test, by_procedure_runs_tasks_of_one_procedure_together) {
+LEV_TEST(filter_test, by_procedure_runs_tasks_of_one_procedure_together) {
   runtime& r = open_single();
   ASSERT_EQ(use(r, {filters::by_procedure()}), status::ok);
   shared<diary> d;
@@ -139,7 +139,7 @@ void reverse(waiting_task* tasks, std::size_t count, void* calls) {
   ++*static_cast<counter*>(calls);
 }
 
-TEST_P(filter_test, a_filter_of_ones_own_gets_its_context) {
+LEV_TEST(filter_test, a_filter_of_ones_own_gets_its_context) {
   runtime& r = open_single();
   counter calls = 0;
   ASSERT_EQ(use(r, {{&reverse, &calls}}), status::ok);
@@ -154,7 +154,7 @@ TEST_P(filter_test, a_filter_of_ones_own_gets_its_context) {
   ASSERT_EQ(use(r, {}), status::ok);
 }
 
-TEST_P(filter_test, the_chain_is_applied_in_order) {
+LEV_TEST(filter_test, the_chain_is_applied_in_order) {
   runtime& r = open_single();
   for (const bool priority_last : {false, true}) {
     const filter first = priority_last ? filters::fifo() : filters::priority();
@@ -181,7 +181,7 @@ void clear_all(waiting_task* tasks, std::size_t count, void*) {
   std::fill(tasks, tasks + count, waiting_task{});
 }
 
-TEST_P(filter_test, one_that_loses_or_invents_tasks_is_ignored_and_counted) {
+LEV_TEST(filter_test, one_that_loses_or_invents_tasks_is_ignored_and_counted) {
   runtime& r = open_single();
   for (const auto bad : {&lose_one, &invent_one, &clear_all}) {
     const std::uint64_t before = r.count().bad_filters;
@@ -207,7 +207,7 @@ void look(waiting_task* tasks, std::size_t count, void* context) {
   if (count > s.all.size()) s.all.assign(tasks, tasks + count);
 }
 
-TEST_P(filter_test, sees_procedure_priority_key_and_order_of_arrival) {
+LEV_TEST(filter_test, sees_procedure_priority_key_and_order_of_arrival) {
   runtime& r = open_single();
   seen_tasks s;
   shared<diary> d;
@@ -229,7 +229,7 @@ TEST_P(filter_test, sees_procedure_priority_key_and_order_of_arrival) {
   }
 }
 
-TEST_P(filter_test, the_chain_may_change_while_tasks_run) {
+LEV_TEST(filter_test, the_chain_may_change_while_tasks_run) {
   runtime& r = open();
   const std::vector<std::vector<filter>> chains = {
       {},
@@ -249,7 +249,7 @@ TEST_P(filter_test, the_chain_may_change_while_tasks_run) {
   EXPECT_EQ(n, 1000);
 }
 
-TEST_P(filter_test, work_together_with_dicing_bulks_and_dependencies) {
+LEV_TEST(filter_test, work_together_with_dicing_bulks_and_dependencies) {
   runtime& r = open();
   ASSERT_EQ(use(r, {filters::priority()}), status::ok);
   std::vector<std::uint64_t> x(1000, 0);
@@ -265,7 +265,7 @@ TEST_P(filter_test, work_together_with_dicing_bulks_and_dependencies) {
   EXPECT_EQ(n, 200);
 }
 
-TEST_P(filter_test, bad_chains_are_refused) {
+LEV_TEST(filter_test, bad_chains_are_refused) {
   runtime& r = open();
   std::vector<filter> nine(filter_count_max + 1, filters::fifo());
   EXPECT_EQ(use(r, nine), status::too_big);
@@ -276,7 +276,7 @@ TEST_P(filter_test, bad_chains_are_refused) {
 }
 
 // It runs under the lock that the change needs.
-TEST_P(filter_test, a_filter_cannot_change_the_filters) {
+LEV_TEST(filter_test, a_filter_cannot_change_the_filters) {
   struct attempt {
     runtime* r;
     std::atomic<status> answer{status::pending};

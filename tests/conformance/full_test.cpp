@@ -29,7 +29,7 @@ class full_test : public machine_test {
 };
 LEV_ON_EVERY_MACHINE(full_test);
 
-TEST_P(full_test, many_more_tasks_than_tickets_with_every_mode) {
+LEV_TEST(full_test, many_more_tasks_than_tickets_with_every_mode) {
   for (const std::uint32_t tickets : {1u, 2u, 4u, 100u}) {
     for (const when_full full : {when_full::help, when_full::wait}) {
       for (const wait_policy policy : {wait_policy::help, wait_policy::park}) {
@@ -44,7 +44,7 @@ TEST_P(full_test, many_more_tasks_than_tickets_with_every_mode) {
 }
 
 // A host runs posts itself where there is no ticket, and a few behind them: but none behind a wait.
-TEST_P(full_test, a_post_behind_a_wait_is_queued) {
+LEV_TEST(full_test, a_post_behind_a_wait_is_queued) {
   LEV_SKIP_IF_REMOTE();
   if (is_sim()) GTEST_SKIP() << "no post is run by its host there";
   runtime& r = open(small(64, when_full::help, wait_policy::help));
@@ -66,7 +66,7 @@ TEST_P(full_test, a_post_behind_a_wait_is_queued) {
   }
 }
 
-TEST_P(full_test, fail_tells_and_nothing_was_submitted) {
+LEV_TEST(full_test, fail_tells_and_nothing_was_submitted) {
   runtime& r = open(small(8, when_full::fail, wait_policy::park));
   counter n = 0;
   int accepted = 0;
@@ -91,7 +91,7 @@ TEST_P(full_test, fail_tells_and_nothing_was_submitted) {
   expect_ok(r.submit(count_one, ref{&n}));
 }
 
-TEST_P(full_test, a_submit_waits_no_longer_than_it_may) {
+LEV_TEST(full_test, a_submit_waits_no_longer_than_it_may) {
   if (is_sim()) GTEST_SKIP() << "the gate of virtual time opens by itself";
   runtime& r = open(small(8, when_full::wait, wait_policy::park));
   counter n = 0;
@@ -113,7 +113,7 @@ TEST_P(full_test, a_submit_waits_no_longer_than_it_may) {
 }
 
 // Whoever ran the last tasks, or collected them, keeps no ticket to himself.
-TEST_P(full_test, fail_finds_every_ticket_that_is_free) {
+LEV_TEST(full_test, fail_finds_every_ticket_that_is_free) {
   constexpr std::uint32_t tickets = 1024;
   runtime& r = open(small(tickets, when_full::fail, wait_policy::park));
   std::vector<ticket> held(tickets);
@@ -131,7 +131,7 @@ TEST_P(full_test, fail_finds_every_ticket_that_is_free) {
 }
 
 // Either it fits, as tasks complete meanwhile, or it ends in its middle and says so.
-TEST_P(full_test, a_bulk_that_does_not_fit_is_told_in_its_middle) {
+LEV_TEST(full_test, a_bulk_that_does_not_fit_is_told_in_its_middle) {
   runtime& r = open(small(8, when_full::fail, wait_policy::park));
   for (int i = 0; i < 50; ++i) {
     counter n = 0;
@@ -148,7 +148,7 @@ TEST_P(full_test, a_bulk_that_does_not_fit_is_told_in_its_middle) {
 }
 
 // All workers are at the gate: a host that helps runs its tasks itself.
-TEST_P(full_test, a_helping_host_runs_tasks_when_nobody_else_can) {
+LEV_TEST(full_test, a_helping_host_runs_tasks_when_nobody_else_can) {
   if (is_sim()) GTEST_SKIP() << "the gate of virtual time opens by itself";
   if (is_remote()) GTEST_SKIP() << "the host runs no tasks of worker processes";
   runtime& r = open(small(16, when_full::help, wait_policy::park));
@@ -180,7 +180,7 @@ const auto posted = define("full.posted", [](ref<posted_notes> p) {
   if (p.to->throws) throw std::runtime_error("posted");
 });
 
-TEST_P(full_test, a_post_without_a_ticket_runs_at_once) {
+LEV_TEST(full_test, a_post_without_a_ticket_runs_at_once) {
   if (is_sim() || copies()) GTEST_SKIP() << "it takes the long path";
   for (const bool throws : {false, true}) {
     config c = small(16, when_full::help, wait_policy::park);
@@ -212,7 +212,7 @@ TEST_P(full_test, a_post_without_a_ticket_runs_at_once) {
 }
 
 // The workers have nothing to do, but no ticket for one of these tasks is ever free.
-TEST_P(full_test, a_host_that_holds_all_tickets_may_post) {
+LEV_TEST(full_test, a_host_that_holds_all_tickets_may_post) {
   LEV_SKIP_IF_REMOTE();
   if (is_sim() || copies()) GTEST_SKIP() << "it takes the long path";
   constexpr int posts = 200;
@@ -237,7 +237,7 @@ const auto meet_other = define("full.meet", [](ref<rendezvous> m) {
   ++m.to->there;
   while (m.to->there < 2) std::this_thread::yield();
 });
-TEST_P(full_test, a_host_that_was_ahead_queues_posts_after_a_wait) {
+LEV_TEST(full_test, a_host_that_was_ahead_queues_posts_after_a_wait) {
   LEV_SKIP_IF_REMOTE();
   if (is_sim()) GTEST_SKIP() << "its tasks do not meet";
   runtime& r = open(small(256, when_full::help, wait_policy::park));
@@ -255,7 +255,7 @@ TEST_P(full_test, a_host_that_was_ahead_queues_posts_after_a_wait) {
 }
 
 // Letters are for tasks that are waited for.
-TEST_P(full_test, a_host_that_runs_ahead_uses_the_queue) {
+LEV_TEST(full_test, a_host_that_runs_ahead_uses_the_queue) {
   if (is_sim() || is_remote()) GTEST_SKIP() << "no worker of it polls a mailbox all the time";
   config c = settings();
   c.wait = wait_policy::park;
@@ -273,7 +273,7 @@ TEST_P(full_test, a_host_that_runs_ahead_uses_the_queue) {
   EXPECT_GT(r.count().direct, before);
 }
 
-TEST_P(full_test, hosts_post_without_end) {
+LEV_TEST(full_test, hosts_post_without_end) {
   if (is_sim()) GTEST_SKIP() << "sim has one host thread";
   runtime& r = open(small(4, when_full::help, wait_policy::help));
   counter n = 0;
@@ -304,7 +304,7 @@ const auto parent = define("full.parent", [](ref<runtime> home, ref<outcome_of_c
   }
 });
 
-TEST_P(full_test, tasks_that_submit_do_not_hang) {
+LEV_TEST(full_test, tasks_that_submit_do_not_hang) {
   LEV_SKIP_IF_REMOTE();
   for (const std::uint32_t tickets : {2u, 4u}) {
     for (const when_full full : {when_full::help, when_full::wait, when_full::fail}) {
@@ -325,7 +325,7 @@ TEST_P(full_test, tasks_that_submit_do_not_hang) {
 }
 
 // The join of a bulk is held by its submitter, too.
-TEST_P(full_test, a_bulk_that_finds_no_tickets_is_told) {
+LEV_TEST(full_test, a_bulk_that_finds_no_tickets_is_told) {
   for (const when_full full : {when_full::help, when_full::wait, when_full::fail}) {
     for (const std::size_t tasks : {std::size_t{1}, std::size_t{3}}) {
       runtime& r = open(small(2, full, wait_policy::help));
@@ -340,7 +340,7 @@ TEST_P(full_test, a_bulk_that_finds_no_tickets_is_told) {
 }
 
 // Nobody but the caller could free a slot: it is told instead of waiting for ever.
-TEST_P(full_test, a_host_that_holds_all_tickets_itself_is_told) {
+LEV_TEST(full_test, a_host_that_holds_all_tickets_itself_is_told) {
   for (const when_full full : {when_full::help, when_full::wait}) {
     runtime& r = open(small(16, full, wait_policy::help));
     counter n = 0;
@@ -356,7 +356,7 @@ TEST_P(full_test, a_host_that_holds_all_tickets_itself_is_told) {
   }
 }
 
-TEST_P(full_test, every_ticket_can_be_held_at_once) {
+LEV_TEST(full_test, every_ticket_can_be_held_at_once) {
   config c = small(64, when_full::fail, wait_policy::park);
   c.host_threads = 1;
   runtime& r = open(c);
@@ -380,7 +380,7 @@ options after_often(const ticket& t, int times) {
   return o;
 }
 
-TEST_P(full_test, fail_tells_of_edges_and_nothing_was_submitted) {
+LEV_TEST(full_test, fail_tells_of_edges_and_nothing_was_submitted) {
   if (is_sim()) GTEST_SKIP() << "the gate of virtual time opens by itself";
   runtime& r = open(small(16, when_full::fail, wait_policy::park));
   counter n = 0;
@@ -407,7 +407,7 @@ TEST_P(full_test, fail_tells_of_edges_and_nothing_was_submitted) {
 
 // The edges hang on a bulk whose pieces nobody but the submitter can run: it must tell their join
 // what it has run, or it waits for itself.
-TEST_P(full_test, a_submitter_that_helps_gets_its_edges_back) {
+LEV_TEST(full_test, a_submitter_that_helps_gets_its_edges_back) {
   if (is_sim()) GTEST_SKIP() << "the gate of virtual time opens by itself";
   if (is_remote()) GTEST_SKIP() << "the host runs no tasks of worker processes";
   runtime& r = open(small(16, when_full::help, wait_policy::park));
@@ -440,7 +440,7 @@ const auto use_edge = define("full.use_edge", [](ref<edge_user> u) {
   u.to->told = why.code;
 });
 
-TEST_P(full_test, a_task_that_finds_no_edge_is_told) {
+LEV_TEST(full_test, a_task_that_finds_no_edge_is_told) {
   if (is_sim()) GTEST_SKIP() << "a task of virtual time cannot wait for the host";
   LEV_SKIP_IF_REMOTE();
   for (const when_full full : {when_full::help, when_full::wait, when_full::fail}) {
@@ -460,7 +460,7 @@ TEST_P(full_test, a_task_that_finds_no_edge_is_told) {
 
 // Another thread has called in, too, and ends before the host finds all tickets in use, or while it
 // waits for one.
-TEST_P(full_test, a_host_that_is_the_only_one_left_is_told) {
+LEV_TEST(full_test, a_host_that_is_the_only_one_left_is_told) {
   if (is_sim()) GTEST_SKIP() << "sim has one host thread";
   for (const when_full full : {when_full::help, when_full::wait}) {
     runtime& r = open(small(16, full, wait_policy::help));

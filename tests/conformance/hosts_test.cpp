@@ -33,7 +33,7 @@ void on_threads(int count, Body&& body) {
   for (std::thread& t : threads) t.join();
 }
 
-TEST_P(hosts_test, several_submit_and_wait_at_once) {
+LEV_TEST(hosts_test, several_submit_and_wait_at_once) {
   runtime& r = open();
   counter n = 0;
   on_threads(4, [&](int) {
@@ -49,7 +49,7 @@ TEST_P(hosts_test, several_submit_and_wait_at_once) {
   EXPECT_EQ(n, 400);
 }
 
-TEST_P(hosts_test, a_ticket_may_be_waited_for_by_another_thread) {
+LEV_TEST(hosts_test, a_ticket_may_be_waited_for_by_another_thread) {
   runtime& r = open();
   for (int i = 0; i < 50; ++i) {
     std::int64_t result = 0;
@@ -79,7 +79,7 @@ std::uint64_t host_parks(runtime& r) {
 
 // Of the hosts that sleep for a ticket, one is woken for each that comes back, and perhaps the next
 // one in vain. A task runs meanwhile, or each would look whether it waits for itself.
-TEST_P(hosts_test, a_ticket_that_comes_back_does_not_wake_all_hosts) {
+LEV_TEST(hosts_test, a_ticket_that_comes_back_does_not_wake_all_hosts) {
   if (is_remote()) GTEST_SKIP() << "the ends of tasks wake hosts, too";
   constexpr int hosts = 7;
   config c = settings();
@@ -111,7 +111,7 @@ TEST_P(hosts_test, a_ticket_that_comes_back_does_not_wake_all_hosts) {
 }
 
 // All tasks are complete meanwhile, which is what a host that may wait for itself looks at.
-TEST_P(hosts_test, hosts_that_sleep_for_a_ticket_let_each_other_sleep) {
+LEV_TEST(hosts_test, hosts_that_sleep_for_a_ticket_let_each_other_sleep) {
   if (is_remote()) GTEST_SKIP() << "the ends of tasks wake hosts, too";
   constexpr int hosts = 8;
   config c = settings();
@@ -143,7 +143,7 @@ TEST_P(hosts_test, hosts_that_sleep_for_a_ticket_let_each_other_sleep) {
 }
 
 // Each host has a slot of its own, which needs no place in a queue.
-TEST_P(hosts_test, there_may_be_many_more_hosts_than_tickets) {
+LEV_TEST(hosts_test, there_may_be_many_more_hosts_than_tickets) {
   config c = settings();
   c.workers = 1;
   c.tickets = 8;
@@ -159,7 +159,7 @@ TEST_P(hosts_test, there_may_be_many_more_hosts_than_tickets) {
 }
 
 // Each bulk holds a ticket while it wants others.
-TEST_P(hosts_test, as_many_bulks_as_tickets_end) {
+LEV_TEST(hosts_test, as_many_bulks_as_tickets_end) {
   for (const when_full full : {when_full::help, when_full::wait}) {
     config c = settings();
     c.tickets = 4;
@@ -178,7 +178,7 @@ TEST_P(hosts_test, as_many_bulks_as_tickets_end) {
 }
 
 // Tasks that a bulk holds back until they are a batch must not keep its own maker from a ticket.
-TEST_P(hosts_test, the_maker_of_a_bulk_may_submit_and_wait) {
+LEV_TEST(hosts_test, the_maker_of_a_bulk_may_submit_and_wait) {
   config c = settings();
   c.tickets = 6;
   runtime& r = open(c);
@@ -202,7 +202,7 @@ TEST_P(hosts_test, the_maker_of_a_bulk_may_submit_and_wait) {
   EXPECT_EQ(n, 80);
 }
 
-TEST_P(hosts_test, one_ticket_is_collected_by_one_of_many) {
+LEV_TEST(hosts_test, one_ticket_is_collected_by_one_of_many) {
   runtime& r = open();
   for (int i = 0; i < 50; ++i) {
     ticket t = r.submit(nothing);
@@ -220,7 +220,7 @@ TEST_P(hosts_test, one_ticket_is_collected_by_one_of_many) {
   }
 }
 
-TEST_P(hosts_test, one_more_than_configured_is_told) {
+LEV_TEST(hosts_test, one_more_than_configured_is_told) {
   config c = settings();
   c.host_threads = 2;
   runtime& r = open(c);
@@ -257,7 +257,7 @@ TEST_P(hosts_test, one_more_than_configured_is_told) {
 }
 
 // The opener never called in, and the only place is taken by a thread that lives on.
-TEST_P(hosts_test, the_destructor_works_without_a_place_for_its_thread) {
+LEV_TEST(hosts_test, the_destructor_works_without_a_place_for_its_thread) {
   config c = settings();
   c.host_threads = 1;
   counter n = 0;
@@ -278,7 +278,7 @@ TEST_P(hosts_test, the_destructor_works_without_a_place_for_its_thread) {
   other.join();
 }
 
-TEST_P(hosts_test, threads_come_and_go) {
+LEV_TEST(hosts_test, threads_come_and_go) {
   config c = settings();
   c.host_threads = 3;
   c.tickets = 32;
@@ -294,7 +294,7 @@ TEST_P(hosts_test, threads_come_and_go) {
 }
 
 // A thread that ends leaves the slots it kept for itself to those that wait for one.
-TEST_P(hosts_test, slots_of_a_thread_that_ends_are_not_lost) {
+LEV_TEST(hosts_test, slots_of_a_thread_that_ends_are_not_lost) {
   config c = settings();
   c.tickets = 8;
   c.host_threads = 2;
@@ -310,7 +310,7 @@ TEST_P(hosts_test, slots_of_a_thread_that_ends_are_not_lost) {
 }
 
 // A host that helped in submit() and goes away for good must not keep what others wait for.
-TEST_P(hosts_test, a_host_that_helped_leaves_nothing_behind) {
+LEV_TEST(hosts_test, a_host_that_helped_leaves_nothing_behind) {
   config c = settings();
   c.tickets = 16;
   runtime& r = open(c);
@@ -336,7 +336,7 @@ TEST_P(hosts_test, a_host_that_helped_leaves_nothing_behind) {
   }
 }
 
-TEST_P(runtimes_test, several_side_by_side) {
+LEV_TEST(runtimes_test, several_side_by_side) {
   runtime& a = open();
   runtime b(settings());
   runtime c(settings());
@@ -362,7 +362,7 @@ const auto use_inner = define("hosts.use_inner", [](ref<const config> c, ref<cou
   EXPECT_EQ(wait_all(t.data(), t.size()).code, status::ok);
 });
 
-TEST_P(runtimes_test, one_inside_a_task_of_the_other) {
+LEV_TEST(runtimes_test, one_inside_a_task_of_the_other) {
   LEV_SKIP_IF_REMOTE();
   runtime& outer = open();
   const config inner = settings();
@@ -374,7 +374,7 @@ TEST_P(runtimes_test, one_inside_a_task_of_the_other) {
   EXPECT_EQ(n, 120);
 }
 
-TEST_P(runtimes_test, of_different_machines_inside_each_other) {
+LEV_TEST(runtimes_test, of_different_machines_inside_each_other) {
   LEV_SKIP_IF_REMOTE();
   runtime& outer = open();
   config inner = settings();
@@ -385,7 +385,7 @@ TEST_P(runtimes_test, of_different_machines_inside_each_other) {
   EXPECT_EQ(n, 60);
 }
 
-TEST_P(runtimes_test, tasks_of_one_submit_to_another) {
+LEV_TEST(runtimes_test, tasks_of_one_submit_to_another) {
   LEV_SKIP_IF_REMOTE();
   if (is_sim()) GTEST_SKIP() << "the workers of one are no host of the other";
   runtime& a = open();
@@ -421,7 +421,7 @@ const auto waits_for_those = define("hosts.waits_for_those", [](ref<round_trip> 
 });
 
 // Each would wait for the other for ever, if it were not for their time.
-TEST_P(guests_test, waits_elsewhere_with_a_time_limit_are_not_in_vain) {
+LEV_TEST(guests_test, waits_elsewhere_with_a_time_limit_are_not_in_vain) {
   config c = settings();
   c.workers = 1;
   c.wait = wait_policy::park;

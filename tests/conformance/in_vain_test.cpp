@@ -76,7 +76,7 @@ void expect_told(config own) {
   EXPECT_NE(h.told, 0);
 }
 
-TEST_P(in_vain_test, waits_above_a_guest_are_told) {
+LEV_TEST(in_vain_test, waits_above_a_guest_are_told) {
   expect_told(settings());
 }
 
@@ -92,7 +92,7 @@ bool has_processes() {
 }
 
 // An idle worker in another process will not go on by itself.
-TEST_P(in_vain_test, waits_are_told_beside_worker_processes) {
+LEV_TEST(in_vain_test, waits_are_told_beside_worker_processes) {
   if (!has_processes()) GTEST_SKIP() << "there are no worker processes here";
   const runtime idle(elsewhere());
   expect_told(settings());
@@ -100,7 +100,7 @@ TEST_P(in_vain_test, waits_are_told_beside_worker_processes) {
 
 // Hosts that poll for a ticket, of which none is left: none of them keeps the token of a wake-up in
 // vain, and counts as one who is about to work.
-TEST_P(in_vain_test, waits_are_told_beside_hosts_that_poll) {
+LEV_TEST(in_vain_test, waits_are_told_beside_hosts_that_poll) {
   if (!has_processes()) GTEST_SKIP() << "there are no worker processes here";
   constexpr std::uint32_t pollers = 2;
   config c = elsewhere();

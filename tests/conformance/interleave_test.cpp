@@ -48,7 +48,7 @@ std::int64_t expected_sum(std::int64_t count) {
   return (count - 1) * count * (2 * count - 1) / 6;
 }
 
-TEST_P(interleave_in_tasks, items_wait_for_children) {
+LEV_TEST(interleave_in_tasks, items_wait_for_children) {
   for (const std::uint32_t n : {1u, 4u, 16u}) {
     runtime& r = open(with_contexts(n));
     std::vector<std::int64_t> sums(20);
@@ -62,7 +62,7 @@ TEST_P(interleave_in_tasks, items_wait_for_children) {
 }
 
 // Items of the host's own thread are hosts.
-TEST_P(interleave_in_tasks, items_of_the_host_wait_for_tasks) {
+LEV_TEST(interleave_in_tasks, items_of_the_host_wait_for_tasks) {
   runtime& r = open();
   std::vector<std::int64_t> squares(100);
   interleave(16, squares.size(), [&](std::size_t i, strand& s) {
@@ -96,7 +96,7 @@ const auto turns_in_catch_blocks =
       right = seen;
     });
 
-TEST_P(interleave_in_tasks, tasks_give_way_inside_items) {
+LEV_TEST(interleave_in_tasks, tasks_give_way_inside_items) {
   runtime& r = open(with_contexts(8));
   std::vector<int> right(40);
   std::vector<ticket> all;
@@ -113,7 +113,7 @@ const auto fails = define("interleave.fails", [](std::uint64_t which) {
   });
 });
 
-TEST_P(interleave_in_tasks, what_an_item_throws_fails_the_task) {
+LEV_TEST(interleave_in_tasks, what_an_item_throws_fails_the_task) {
   runtime& r = open();
   ticket t = r.submit(fails, std::uint64_t{42});
   const outcome o = t.wait_outcome(wait_limit_ns());
@@ -137,7 +137,7 @@ const auto asks_in_items = define("interleave.asks_in_items", [](ref<counter> kn
   thread.join();
 });
 
-TEST_P(interleave_in_tasks, an_item_is_not_told_of_the_stack_of_its_task) {
+LEV_TEST(interleave_in_tasks, an_item_is_not_told_of_the_stack_of_its_task) {
   counter wrong = 0;
   expect_ok(open().submit(asks_in_items, ref{&wrong}));
   EXPECT_EQ(wrong, 0);

@@ -48,7 +48,7 @@ class level_test : public machine_test {
 LEV_ON_PROCESSES(level_test);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(level_test);  // none with TSan
 
-TEST_P(level_test, short_tasks_end_while_a_long_one_runs) {
+LEV_TEST(level_test, short_tasks_end_while_a_long_one_runs) {
   runtime& r = open_occupied();
   counter n = 0;
   std::vector<ticket> t;
@@ -59,7 +59,7 @@ TEST_P(level_test, short_tasks_end_while_a_long_one_runs) {
 }
 
 // Only the service is left to see that a worker has nothing to do.
-TEST_P(level_test, nobody_needs_to_be_in_the_runtime) {
+LEV_TEST(level_test, nobody_needs_to_be_in_the_runtime) {
   runtime& r = open_occupied();
   counter n = 0;
   for (int i = 0; i < 40; ++i) r.post(count_one, ref{&n});
@@ -69,7 +69,7 @@ TEST_P(level_test, nobody_needs_to_be_in_the_runtime) {
 
 // Inputs were copied to the store of the worker that has the long task; outputs come from that of
 // the other one.
-TEST_P(level_test, a_task_that_moves_brings_its_data) {
+LEV_TEST(level_test, a_task_that_moves_brings_its_data) {
   runtime& r = open_occupied();
   constexpr std::size_t tasks = 40;
   std::vector<std::int64_t> results(tasks);
@@ -81,7 +81,7 @@ TEST_P(level_test, a_task_that_moves_brings_its_data) {
   for (std::size_t i = 0; i < tasks; ++i) EXPECT_EQ(results[i], static_cast<std::int64_t>(i * i));
 }
 
-TEST_P(level_test, pieces_of_a_bulk_move_too) {
+LEV_TEST(level_test, pieces_of_a_bulk_move_too) {
   runtime& r = open_occupied();
   counter n = 0;
   ticket t = r.submit_bulk(60, [&](std::size_t, descriptor& d) { d = pack(count_one, ref{&n}); });
@@ -92,7 +92,7 @@ TEST_P(level_test, pieces_of_a_bulk_move_too) {
 
 // A worker passes over what was taken from it, and then has work again: as often as its line has
 // places, and more often.
-TEST_P(level_test, lines_go_on_after_tasks_were_taken_back) {
+LEV_TEST(level_test, lines_go_on_after_tasks_were_taken_back) {
   for (int round = 0; round < rounds(12); ++round) {
     runtime& r = open_occupied();
     counter n = 0;
@@ -111,7 +111,7 @@ TEST_P(level_test, lines_go_on_after_tasks_were_taken_back) {
 }
 
 // Long and short ones on all workers, in any order: each runs once.
-TEST_P(level_test, each_task_runs_once) {
+LEV_TEST(level_test, each_task_runs_once) {
   static const auto turn = define("level.turn", [](ref<counter> n, std::uint32_t turns) {
     for (std::uint32_t i = 0; i < turns; ++i) relax_core();
     ++*n.to;

@@ -53,7 +53,7 @@ TEST(locale, machine_files_are_read_as_ever) {
 using locale_test = machine_test;
 LEV_ON_EVERY_MACHINE(locale_test);
 
-TEST_P(locale_test, a_runtime_opens_and_writes_a_trace_that_is_json) {
+LEV_TEST(locale_test, a_runtime_opens_and_writes_a_trace_that_is_json) {
   const comma_locale here;
   if (!here.is_there()) GTEST_SKIP() << "no localedef here";
   config c = settings();

@@ -25,7 +25,7 @@ const auto add =
       }
     });
 
-TEST_P(memory_test, contiguous_in_and_out) {
+LEV_TEST(memory_test, contiguous_in_and_out) {
   words a(1000);
   words b(1000);
   std::iota(a.begin(), a.end(), 1);
@@ -35,7 +35,7 @@ TEST_P(memory_test, contiguous_in_and_out) {
   for (std::size_t i = 0; i < 1000; ++i) ASSERT_EQ(sum[i], a[i] + b[i]);
 }
 
-TEST_P(memory_test, inout_is_read_and_written) {
+LEV_TEST(memory_test, inout_is_read_and_written) {
   runtime& r = open();
   words x(100, 7);
   for (int i = 0; i < 5; ++i) expect_ok(r.submit(increment, x));
@@ -55,7 +55,7 @@ struct matrix {
   }
 };
 
-TEST_P(memory_test, strided_inout_changes_its_block_only) {
+LEV_TEST(memory_test, strided_inout_changes_its_block_only) {
   matrix m;
   matrix expected;
   for (std::size_t r = 3; r < 10; ++r) {
@@ -65,7 +65,7 @@ TEST_P(memory_test, strided_inout_changes_its_block_only) {
   EXPECT_EQ(m.at, expected.at);
 }
 
-TEST_P(memory_test, strided_out_changes_its_block_only) {
+LEV_TEST(memory_test, strided_out_changes_its_block_only) {
   matrix m;
   matrix expected;
   for (std::size_t r = 0; r < 20; ++r) *expected.place(r, 29) = 4711;
@@ -73,7 +73,7 @@ TEST_P(memory_test, strided_out_changes_its_block_only) {
   EXPECT_EQ(m.at, expected.at);
 }
 
-TEST_P(memory_test, strided_in_and_out_of_different_strides) {
+LEV_TEST(memory_test, strided_in_and_out_of_different_strides) {
   matrix a;
   words b(4 * 6, 100);
   words sum(4 * 50, 0);
@@ -93,7 +93,7 @@ const auto check_packed =
       is_packed = x.row(1) == x.data() + x.row_size() ? 1 : 0;
     });
 
-TEST_P(memory_test, strided_memory_is_packed_for_the_worker) {
+LEV_TEST(memory_test, strided_memory_is_packed_for_the_worker) {
   matrix m;
   int is_packed = 0;
   open().submit(check_packed, m.block(1, 1, 3, 3), is_packed).wait();
@@ -101,7 +101,7 @@ TEST_P(memory_test, strided_memory_is_packed_for_the_worker) {
 }
 
 // Two blocks of one matrix whose extents interleave, written at the same time.
-TEST_P(memory_test, interleaved_blocks_are_written_side_by_side) {
+LEV_TEST(memory_test, interleaved_blocks_are_written_side_by_side) {
   runtime& r = open();
   for (int i = 0; i < 20; ++i) {
     matrix m;
@@ -122,7 +122,7 @@ const auto sum_rows = define("memory.sum_rows", [](in<std::uint64_t> x, result<s
   sum = s;
 });
 
-TEST_P(memory_test, rows_of_an_input_may_overlap) {
+LEV_TEST(memory_test, rows_of_an_input_may_overlap) {
   words x(10);
   std::iota(x.begin(), x.end(), 0);
   std::uint64_t sum = 0;
@@ -138,7 +138,7 @@ const auto sizes =
       seen = a.size() + b.size() + c.size();
     });
 
-TEST_P(memory_test, empty_arguments_are_accepted) {
+LEV_TEST(memory_test, empty_arguments_are_accepted) {
   runtime& r = open();
   std::uint64_t seen = 1;
   char x[4] = {1, 2, 3, 4};
@@ -155,7 +155,7 @@ const auto add_one_to_each = define("memory.add_one_to_each", [](inout<std::uint
 });
 
 // Such as the last block of a matrix, where its width is a multiple of the block's.
-TEST_P(memory_test, rows_of_nothing_are_an_empty_range) {
+LEV_TEST(memory_test, rows_of_nothing_are_an_empty_range) {
   matrix m;
   const matrix before;
   runtime& r = open();
@@ -167,7 +167,7 @@ TEST_P(memory_test, rows_of_nothing_are_an_empty_range) {
 }
 
 // What a body gets may be handed on: it names the same rows.
-TEST_P(memory_test, a_view_that_is_handed_on_keeps_its_rows) {
+LEV_TEST(memory_test, a_view_that_is_handed_on_keeps_its_rows) {
   runtime& r = open();
   matrix m;
   matrix expected;
@@ -201,7 +201,7 @@ const auto shape_of_child =
       seen = s;
     });
 
-TEST_P(memory_test, a_block_that_a_body_hands_on_keeps_its_rows) {
+LEV_TEST(memory_test, a_block_that_a_body_hands_on_keeps_its_rows) {
   LEV_SKIP_IF_REMOTE();
   runtime& r = open();
   matrix m;
@@ -216,7 +216,7 @@ const auto flip = define("memory.flip", [](in<unsigned char> a, out<unsigned cha
   for (std::size_t i = 0; i < a.size(); ++i) b[i] = static_cast<unsigned char>(~a[i]);
 });
 
-TEST_P(memory_test, any_address_and_length_will_do) {
+LEV_TEST(memory_test, any_address_and_length_will_do) {
   runtime& r = open();
   unsigned char from[256];
   std::iota(from, from + 256, 0);
@@ -239,7 +239,7 @@ struct odd {
   char at[13];
 };
 
-TEST_P(memory_test, elements_of_an_odd_size) {
+LEV_TEST(memory_test, elements_of_an_odd_size) {
   static const auto copy = define("memory.copy_odd", [](in<odd> a, out<odd> b) {
     for (std::size_t r = 0; r < a.rows(); ++r) {
       for (std::size_t i = 0; i < a.row_size(); ++i) b.row(r)[i] = a.row(r)[i];
@@ -256,7 +256,7 @@ TEST_P(memory_test, elements_of_an_odd_size) {
 }
 
 // The largest task that fits the local store exactly.
-TEST_P(memory_test, a_task_may_fill_the_local_store_to_the_last_byte) {
+LEV_TEST(memory_test, a_task_may_fill_the_local_store_to_the_last_byte) {
   config c = settings();
   c.local_store_bytes = 64 << 10;
   runtime& r = open(c);
@@ -266,7 +266,7 @@ TEST_P(memory_test, a_task_may_fill_the_local_store_to_the_last_byte) {
 }
 
 // More data at a time than a local store holds: later tasks wait for room.
-TEST_P(memory_test, many_large_tasks_share_a_small_store) {
+LEV_TEST(memory_test, many_large_tasks_share_a_small_store) {
   config c = settings();
   c.local_store_bytes = 16 << 10;
   runtime& r = open(c);

@@ -56,7 +56,7 @@ const auto visit_all = define("mutex.visit_all", [](guarded_set s, int n) {
   if (n % 7 == 3) throw std::runtime_error("with the mutex in hand");
 });
 
-TEST_P(mutex_test, one_mutex_is_held_by_one_task_at_a_time_in_order) {
+LEV_TEST(mutex_test, one_mutex_is_held_by_one_task_at_a_time_in_order) {
   runtime& r = open();
   const std::vector<mutex_id> m = make(r, 1);
   shared_array<guarded> g(1);
@@ -67,7 +67,7 @@ TEST_P(mutex_test, one_mutex_is_held_by_one_task_at_a_time_in_order) {
   EXPECT_TRUE(std::is_sorted(g[0].order.begin(), g[0].order.end()));
 }
 
-TEST_P(mutex_test, random_sets_of_mutexes_with_failures) {
+LEV_TEST(mutex_test, random_sets_of_mutexes_with_failures) {
   runtime& r = open();
   constexpr std::size_t mutexes = 8;
   const std::vector<mutex_id> m = make(r, mutexes);
@@ -95,7 +95,7 @@ TEST_P(mutex_test, random_sets_of_mutexes_with_failures) {
 }
 
 // A ring of tasks that each need two neighbours: none starves, and nothing locks up.
-TEST_P(mutex_test, philosophers) {
+LEV_TEST(mutex_test, philosophers) {
   runtime& r = open();
   constexpr std::size_t seats = 5;
   const std::vector<mutex_id> forks = make(r, seats);
@@ -116,7 +116,7 @@ TEST_P(mutex_test, philosophers) {
 
 // A task with many mutexes among a stream of others that need one each. It takes its mutexes one
 // after the other: at each it waits for those that were there before it, never for later ones.
-TEST_P(mutex_test, a_task_with_many_mutexes_does_not_starve) {
+LEV_TEST(mutex_test, a_task_with_many_mutexes_does_not_starve) {
   runtime& r = open();
   const std::vector<mutex_id> m = make(r, 4);
   shared_array<guarded> g(4);
@@ -138,7 +138,7 @@ TEST_P(mutex_test, a_task_with_many_mutexes_does_not_starve) {
   EXPECT_EQ(place - g[0].order.begin(), special / 4 + 1) << "overtaken at its first mutex";
 }
 
-TEST_P(mutex_test, a_cancelled_holder_lets_go) {
+LEV_TEST(mutex_test, a_cancelled_holder_lets_go) {
   config c = settings();
   c.wait = wait_policy::park;
   runtime& r = open(c);
@@ -158,7 +158,7 @@ TEST_P(mutex_test, a_cancelled_holder_lets_go) {
   EXPECT_EQ(g[0].order, (std::vector<int>{7, 21, 35, 49, 63}));
 }
 
-TEST_P(mutex_test, mutexes_and_predecessors_together) {
+LEV_TEST(mutex_test, mutexes_and_predecessors_together) {
   runtime& r = open();
   const std::vector<mutex_id> m = make(r, 2);
   shared_array<guarded> g(2);
@@ -174,14 +174,14 @@ TEST_P(mutex_test, mutexes_and_predecessors_together) {
   EXPECT_EQ(wait(bad).code, status::task_failed);
 }
 
-TEST_P(mutex_test, the_same_mutex_named_twice_is_one) {
+LEV_TEST(mutex_test, the_same_mutex_named_twice_is_one) {
   runtime& r = open();
   const std::vector<mutex_id> m = make(r, 2);
   shared_array<guarded> g(2);
   expect_ok(r.submit(locks(m[1], m[0], m[1], m[0]), visit_all, guarded_set{g.data(), 3}, 0));
 }
 
-TEST_P(mutex_test, there_are_256_per_runtime) {
+LEV_TEST(mutex_test, there_are_256_per_runtime) {
   runtime& r = open();
   make(r, mutex_count_max);
   mutex_id id = 0;
@@ -193,7 +193,7 @@ using mutex_hosts_test = mutex_test;
 LEV_ON_THREADS(mutex_hosts_test);
 
 // No more come to be by asking for more at the same time.
-TEST_P(mutex_hosts_test, none_beyond_them_is_ever_taken_for_one) {
+LEV_TEST(mutex_hosts_test, none_beyond_them_is_ever_taken_for_one) {
   runtime& r = open();
   make(r, mutex_count_max);
   std::atomic<bool> is_over{false};
@@ -227,7 +227,7 @@ const auto waits_behind_last =
     });
 
 // Their contexts are free when the time is over, so the one without a time limit waits as well.
-TEST_P(mutex_hosts_test, waits_with_a_time_limit_are_no_deadlock) {
+LEV_TEST(mutex_hosts_test, waits_with_a_time_limit_are_no_deadlock) {
   config c = settings();
   c.workers = 1;
   c.wait = wait_policy::park;
@@ -252,7 +252,7 @@ const auto hand_on = define("mutex.hand_on", [](ref<runtime> home, guarded_set s
   s.all[0].leave(0);
 });
 
-TEST_P(mutex_test, a_holder_may_submit_the_next_one) {
+LEV_TEST(mutex_test, a_holder_may_submit_the_next_one) {
   LEV_SKIP_IF_REMOTE();
   runtime& r = open();
   const std::vector<mutex_id> m = make(r, 1);
@@ -278,7 +278,7 @@ const auto waits_behind_itself =
     });
 
 // In all contexts of all participants, but not without end.
-TEST_P(mutex_hosts_test, waits_with_a_time_limit_last_until_then) {
+LEV_TEST(mutex_hosts_test, waits_with_a_time_limit_last_until_then) {
   config c = settings();
   c.workers = 1;
   c.wait = wait_policy::park;

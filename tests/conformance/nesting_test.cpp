@@ -45,7 +45,7 @@ const fib_procedure& fib() {
   return p;
 }
 
-TEST_P(nesting_test, fib_with_every_wait_policy) {
+LEV_TEST(nesting_test, fib_with_every_wait_policy) {
   for (const wait_policy policy : {wait_policy::help, wait_policy::park, wait_policy::spin}) {
     config c = settings();
     c.wait = policy;
@@ -57,7 +57,7 @@ TEST_P(nesting_test, fib_with_every_wait_policy) {
 }
 
 // Fewer tickets than tasks: those inside must help or be told.
-TEST_P(nesting_test, fib_with_few_tickets_ends) {
+LEV_TEST(nesting_test, fib_with_few_tickets_ends) {
   config c = settings();
   c.tickets = 32;
   runtime& r = open(c);
@@ -85,7 +85,7 @@ const chain_procedure& chain() {
   return p;
 }
 
-TEST_P(nesting_test, a_chain_as_deep_as_the_default_allows) {
+LEV_TEST(nesting_test, a_chain_as_deep_as_the_default_allows) {
   config c = settings();
   runtime& r = open(c);
   const int depth = static_cast<int>(c.nest_max) - 6;
@@ -103,7 +103,7 @@ const loose_procedure& loose_chain() {
   return p;
 }
 
-TEST_P(nesting_test, more_depth_than_allowed_is_an_error) {
+LEV_TEST(nesting_test, more_depth_than_allowed_is_an_error) {
   config c = settings();
   c.nest_max = 4;
   runtime& r = open(c);
@@ -127,7 +127,7 @@ TEST_P(nesting_test, more_depth_than_allowed_is_an_error) {
 }
 
 // A stack that is as deep as allowed is set aside, and another one goes on.
-TEST_P(nesting_test, a_chain_goes_on_in_other_contexts) {
+LEV_TEST(nesting_test, a_chain_goes_on_in_other_contexts) {
   config c = settings();
   c.nest_max = 4;
   c.workers = 1;
@@ -159,7 +159,7 @@ const auto wait_for_self =
       me.forget();
     });
 
-TEST_P(nesting_test, a_task_that_waits_for_itself_is_told) {
+LEV_TEST(nesting_test, a_task_that_waits_for_itself_is_told) {
   config c = settings();
   c.wait = wait_policy::park;
   runtime& r = open(c);
@@ -187,7 +187,7 @@ const auto wait_for_child =
       home.to->submit(wait_for_parent, home, o).wait();
     });
 
-TEST_P(nesting_test, a_circle_of_waits_does_not_hang) {
+LEV_TEST(nesting_test, a_circle_of_waits_does_not_hang) {
   config c = settings();
   c.wait = wait_policy::park;
   runtime& r = open(c);
@@ -224,7 +224,7 @@ const auto waits_of_all_sorts =
       out.to->late = o.code;
     });
 
-TEST_P(nesting_test, waits_of_all_sorts_inside_a_task) {
+LEV_TEST(nesting_test, waits_of_all_sorts_inside_a_task) {
   runtime& r = open();
   for (int i = 0; i < 20; ++i) {
     inner_results out;
@@ -271,7 +271,7 @@ const auto mixed_parent = define("nesting.mixed_parent", [](ref<mixed_family> f,
   for (const ticket& t : all) f.to->is_consumed &= !t;
 });
 
-TEST_P(nesting_test, children_of_every_kind_are_waited_for_at_once) {
+LEV_TEST(nesting_test, children_of_every_kind_are_waited_for_at_once) {
   runtime& r = open();
   for (unsigned seed = 0; seed < 60; ++seed) {
     mixed_family f{&r};
@@ -312,7 +312,7 @@ const auto waits_for_used_up = define("nesting.waits_for_used_up", [](ref<used_u
   u.to->parent_is_done = true;
 });
 
-TEST_P(nesting_test, a_ticket_that_was_used_up_runs_nothing_on_top) {
+LEV_TEST(nesting_test, a_ticket_that_was_used_up_runs_nothing_on_top) {
   config c = settings();
   c.workers = 1;
   c.wait = wait_policy::park;
@@ -345,7 +345,7 @@ const auto parent_of_chained = define("nesting.parent_of_chained", [](ref<chaine
   c.to->all = wait_all(c.to->tickets, std::size(c.to->tickets)).code;
 });
 
-TEST_P(nesting_test, children_use_up_the_tickets_of_those_before) {
+LEV_TEST(nesting_test, children_use_up_the_tickets_of_those_before) {
   runtime& r = open();
   for (int round = 0; round < 50; ++round) {
     chained_children c{&r, {}};
@@ -369,7 +369,7 @@ const procedure<void(ref<runtime>, inout<std::uint64_t>, int)>& fills_store() {
   return p;
 }
 
-TEST_P(nesting_test, children_find_room_in_a_full_store) {
+LEV_TEST(nesting_test, children_find_room_in_a_full_store) {
   config c = settings();
   c.local_store_bytes = 8192;
   runtime& r = open(c);
@@ -384,7 +384,7 @@ const auto slow = define(
 const auto waits_for_slow =
     define("nesting.waits_for_slow", [](ref<runtime> home) { home.to->submit(slow).wait(); });
 
-TEST_P(nesting_test, a_task_waits_for_a_slow_child) {
+LEV_TEST(nesting_test, a_task_waits_for_a_slow_child) {
   runtime& r = open();
   std::vector<ticket> t;
   for (int i = 0; i < 10; ++i) t.push_back(r.submit(waits_for_slow, ref{&r}));
@@ -433,7 +433,7 @@ const interpreted& interpret() {
   return p;
 }
 
-TEST_P(nesting_test, tasks_in_an_interpreter_end_in_its_order) {
+LEV_TEST(nesting_test, tasks_in_an_interpreter_end_in_its_order) {
   if (is_sim()) GTEST_SKIP() << "its workers are one thread: the interpreter refuses calls there";
   interpreter i;
   i.home = &open();
@@ -457,7 +457,7 @@ const auto waits_for_another = define("nesting.waits_for_another", [](ref<kept_w
 });
 
 // The only worker is kept, and what the task waits for comes after one that is no child of it.
-TEST_P(nesting_test, a_task_in_an_interpreter_that_only_its_worker_could_help_is_refused) {
+LEV_TEST(nesting_test, a_task_in_an_interpreter_that_only_its_worker_could_help_is_refused) {
   if (is_sim()) GTEST_SKIP() << "the interpreter refuses calls there";
   config c = settings();
   c.workers = 1;

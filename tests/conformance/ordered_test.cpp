@@ -74,7 +74,7 @@ bool do_meet(const tile& a, const tile& b) {
          a.first_column < b.first_column + b.columns && b.first_column < a.first_column + a.columns;
 }
 
-TEST_P(ordered_test, random_programs_leave_what_a_serial_run_leaves) {
+LEV_TEST(ordered_test, random_programs_leave_what_a_serial_run_leaves) {
   for (int i = 0; i < rounds(8); ++i) {
     random_source random(base_seed() * 1000 + GetParam().seed * 100 + static_cast<unsigned>(i));
     SCOPED_TRACE("program " + std::to_string(i) + ", LEVERET_SEED " + std::to_string(base_seed()));
@@ -119,7 +119,7 @@ TEST_P(ordered_test, random_programs_leave_what_a_serial_run_leaves) {
   }
 }
 
-TEST_P(ordered_test, more_tasks_than_tickets_and_one_that_follows_them_all) {
+LEV_TEST(ordered_test, more_tasks_than_tickets_and_one_that_follows_them_all) {
   config c = settings();
   c.tickets = 64;
   runtime& r = open(c);
@@ -139,7 +139,7 @@ TEST_P(ordered_test, more_tasks_than_tickets_and_one_that_follows_them_all) {
 const auto fail =
     define("ordered.fail", [](inout<std::uint64_t>) { throw std::runtime_error("on purpose"); });
 
-TEST_P(ordered_test, who_follows_a_failure_does_not_run) {
+LEV_TEST(ordered_test, who_follows_a_failure_does_not_run) {
   for (const bool is_late : {false, true}) {
     runtime& r = open();
     words x(4, 1);
@@ -165,7 +165,7 @@ TEST_P(ordered_test, who_follows_a_failure_does_not_run) {
   }
 }
 
-TEST_P(ordered_test, failures_without_end_are_counted) {
+LEV_TEST(ordered_test, failures_without_end_are_counted) {
   runtime& r = open();
   constexpr std::size_t count = 10'000;
   words x(count, 1);
@@ -176,7 +176,7 @@ TEST_P(ordered_test, failures_without_end_are_counted) {
   expect_runtime_error(o);
 }
 
-TEST_P(ordered_test, a_scope_that_nobody_waits_for_waits_and_tells) {
+LEV_TEST(ordered_test, a_scope_that_nobody_waits_for_waits_and_tells) {
   runtime& r = open();
   words x(2, 1);
   {
@@ -190,7 +190,7 @@ TEST_P(ordered_test, a_scope_that_nobody_waits_for_waits_and_tells) {
   EXPECT_EQ(o.failures, 1u);
 }
 
-TEST_P(ordered_test, what_is_refused_changes_nothing) {
+LEV_TEST(ordered_test, what_is_refused_changes_nothing) {
   runtime& r = open();
   words x(2, 1);
   ordered tasks(r);
@@ -204,7 +204,7 @@ TEST_P(ordered_test, what_is_refused_changes_nothing) {
   tasks.wait();
 }
 
-TEST_P(ordered_test, with_options) {
+LEV_TEST(ordered_test, with_options) {
   runtime& r = open();
   words x(1, 1), y(1, 1);
   ticket first = r.submit(change, std::uint64_t{1}, x);
@@ -220,7 +220,7 @@ TEST_P(ordered_test, with_options) {
 
 // Empty tasks stand for the hundreds. One of them fails with the task that it stands for, and is
 // not counted.
-TEST_P(ordered_test, a_failure_among_hundreds_stops_their_follower) {
+LEV_TEST(ordered_test, a_failure_among_hundreds_stops_their_follower) {
   runtime& r = open();
   words x(300, 1);
   std::uint64_t sum = 0;
@@ -250,7 +250,7 @@ const auto nested = define("ordered.nested", [](ref<runtime> r, inout<std::uint6
   tasks.wait();
 });
 
-TEST_P(ordered_local_test, scopes_in_tasks) {
+LEV_TEST(ordered_local_test, scopes_in_tasks) {
   config c = settings();
   c.staging = staging::automatic;
   runtime& r = open(c);
@@ -276,7 +276,7 @@ const auto meet = define("ordered.meet",
                            while (there.to->load() < 2) std::this_thread::yield();
                          });
 
-TEST_P(ordered_threads_test, what_is_apart_runs_side_by_side) {
+LEV_TEST(ordered_threads_test, what_is_apart_runs_side_by_side) {
   runtime& r = open();
   words x(side * side, 1);
   ordered tasks(r);
@@ -297,7 +297,7 @@ const auto read_late =
            });
 
 // The host opens the gate when it has submitted all, and so runs none of them before.
-TEST_P(ordered_threads_test, a_task_after_hundreds_is_submitted_without_a_wait) {
+LEV_TEST(ordered_threads_test, a_task_after_hundreds_is_submitted_without_a_wait) {
   runtime& r = open();
   for (const std::size_t count : {33u, 64u, 700u}) {
     words x(4, 1), sums(count);

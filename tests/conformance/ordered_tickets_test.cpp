@@ -42,7 +42,7 @@ const auto count_up =
 const auto fail_at = define("ordered_tickets.fail_at",
                             [](inout<std::uint64_t>) { throw std::runtime_error("as told"); });
 
-TEST_P(ordered_tickets_test, the_owner_of_a_scope_submits_others) {
+LEV_TEST(ordered_tickets_test, the_owner_of_a_scope_submits_others) {
   for (const when_full full : {when_full::fail, when_full::wait, when_full::help}) {
     runtime& r = open_small(full);
     std::vector<std::uint64_t> x(4, 1);
@@ -59,7 +59,7 @@ TEST_P(ordered_tickets_test, the_owner_of_a_scope_submits_others) {
   }
 }
 
-TEST_P(ordered_tickets_test, what_failed_is_told_by_the_scope) {
+LEV_TEST(ordered_tickets_test, what_failed_is_told_by_the_scope) {
   runtime& r = open_small(when_full::fail);
   std::vector<std::uint64_t> x(4, 1);
   ordered tasks(r);
@@ -96,7 +96,7 @@ const auto submits_and_waits = define("ordered_tickets.submits_and_waits", [](re
 });
 
 // The tasks of the scope end after the other host has begun to wait for a ticket.
-TEST_P(ordered_hosts_test, another_host_gets_tickets_that_become_free_later) {
+LEV_TEST(ordered_hosts_test, another_host_gets_tickets_that_become_free_later) {
   for (const when_full full : {when_full::wait, when_full::help}) {
     runtime& r = open_small(full);
     std::vector<std::uint64_t> x(4, 1);
@@ -116,7 +116,7 @@ TEST_P(ordered_hosts_test, another_host_gets_tickets_that_become_free_later) {
 }
 
 // Each keeps all tickets for a while, and waits for none of its own.
-TEST_P(ordered_hosts_test, scopes_of_several_hosts_take_turns) {
+LEV_TEST(ordered_hosts_test, scopes_of_several_hosts_take_turns) {
   runtime& r = open_small(when_full::wait);
   std::vector<std::thread> hosts;
   std::atomic<std::uint64_t> sum{0};
@@ -137,7 +137,7 @@ TEST_P(ordered_hosts_test, scopes_of_several_hosts_take_turns) {
 }
 
 // A task of the scope waits for one that finds no ticket, while the scope's owner waits for it.
-TEST_P(ordered_hosts_test, the_owner_waits_for_one_that_needs_a_ticket) {
+LEV_TEST(ordered_hosts_test, the_owner_waits_for_one_that_needs_a_ticket) {
   runtime& r = open_small(when_full::wait, 2);
   std::vector<std::uint64_t> x(4, 1);
   door is_open{false};
@@ -167,7 +167,7 @@ const auto meddle = define("ordered_tickets.meddle", [](ref<meddling> m, inout<s
   }
 });
 
-TEST_P(ordered_local_tickets_test, a_call_within_a_call_is_refused) {
+LEV_TEST(ordered_local_tickets_test, a_call_within_a_call_is_refused) {
   runtime& r = open_small(when_full::help);
   std::uint64_t x = 1;
   ordered tasks(r);
@@ -178,7 +178,7 @@ TEST_P(ordered_local_tickets_test, a_call_within_a_call_is_refused) {
   EXPECT_EQ(m.refused, 1);
 }
 
-TEST_P(ordered_hosts_test, a_call_beside_a_call_is_refused) {
+LEV_TEST(ordered_hosts_test, a_call_beside_a_call_is_refused) {
   runtime& r = open_small(when_full::wait, 2);
   std::uint64_t x = 1;
   door is_open{false};
@@ -221,7 +221,7 @@ const auto report = define("ordered_tickets.report",
                              throw std::make_shared<reporter>(home.to, told.to);
                            });
 
-TEST_P(ordered_local_tickets_test, exceptions_may_use_the_runtime_when_they_go) {
+LEV_TEST(ordered_local_tickets_test, exceptions_may_use_the_runtime_when_they_go) {
   runtime& r = open_small(when_full::help);
   std::atomic<int> told{0};
   {
@@ -254,7 +254,7 @@ const auto submit_late =
              throw std::make_shared<late_submitter>(scope.to, n.to);
            });
 
-TEST_P(ordered_local_tickets_test, a_scope_ends_after_what_is_submitted_at_its_end) {
+LEV_TEST(ordered_local_tickets_test, a_scope_ends_after_what_is_submitted_at_its_end) {
   runtime& r = open_small(when_full::help);
   std::atomic<int> n{0};
   std::uint64_t x[4] = {};
@@ -280,7 +280,7 @@ const auto wait_behind = define("ordered_tickets.wait_behind", [](ref<those_behi
 });
 
 // A submitter that looks again and again for tickets of scopes waits all the same.
-TEST_P(ordered_hosts_test, tasks_that_all_wait_are_told_beside_a_scope) {
+LEV_TEST(ordered_hosts_test, tasks_that_all_wait_are_told_beside_a_scope) {
   config c = settings();
   c.workers = 1;
   c.tickets = 64;

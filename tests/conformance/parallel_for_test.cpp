@@ -25,7 +25,7 @@ void expect_once(const visit_counts& v) {
   for (std::size_t i = 0; i < v.size(); ++i) ASSERT_EQ(v[i], 1) << "index " << i;
 }
 
-TEST_P(parallel_for_test, visits_every_index_once) {
+LEV_TEST(parallel_for_test, visits_every_index_once) {
   runtime& r = open();
   for (const std::size_t n : {0u, 1u, 2u, 100u, 10'000u}) {
     for (const std::uint32_t grain : {0u, 1u, 13u, 100'000u}) {
@@ -40,7 +40,7 @@ TEST_P(parallel_for_test, visits_every_index_once) {
 }
 
 // In a task; elsewhere it is a task, as each loop is on a machine with virtual time.
-TEST_P(parallel_for_test, of_one_piece_is_part_of_the_task_that_calls_it) {
+LEV_TEST(parallel_for_test, of_one_piece_is_part_of_the_task_that_calls_it) {
   runtime& r = open();
   std::atomic<unsigned> visited{0};
   const auto loops = [&](range) {
@@ -56,7 +56,7 @@ TEST_P(parallel_for_test, of_one_piece_is_part_of_the_task_that_calls_it) {
 }
 
 // Each loop waits for its halves; most wait on a worker that has no context left.
-TEST_P(parallel_for_test, in_halves_of_halves) {
+LEV_TEST(parallel_for_test, in_halves_of_halves) {
   config c = settings();
   c.contexts = 2;
   runtime& r = open(c);
@@ -74,7 +74,7 @@ TEST_P(parallel_for_test, in_halves_of_halves) {
   EXPECT_EQ(leaves, 2048u);
 }
 
-TEST_P(parallel_for_test, a_range_may_begin_anywhere) {
+LEV_TEST(parallel_for_test, a_range_may_begin_anywhere) {
   constexpr std::uint64_t begin = 0xffffffffffff0000u;
   runtime& r = open();
   std::atomic<std::uint64_t> sum{0};
@@ -85,7 +85,7 @@ TEST_P(parallel_for_test, a_range_may_begin_anywhere) {
 }
 
 // Also where the loop is run by its caller: in a task that is as deep as it may be.
-TEST_P(parallel_for_test, over_nothing_calls_no_body_and_backwards_is_refused) {
+LEV_TEST(parallel_for_test, over_nothing_calls_no_body_and_backwards_is_refused) {
   config c = settings();
   c.nest_max = 1;
   runtime& r = open(c);
@@ -107,7 +107,7 @@ TEST_P(parallel_for_test, over_nothing_calls_no_body_and_backwards_is_refused) {
   EXPECT_EQ(refused, 2u);
 }
 
-TEST_P(parallel_for_test, one_inside_the_other) {
+LEV_TEST(parallel_for_test, one_inside_the_other) {
   runtime& r = open();
   static constexpr std::uint64_t rows = 40;
   static constexpr std::uint64_t columns = 50;
@@ -122,7 +122,7 @@ TEST_P(parallel_for_test, one_inside_the_other) {
   expect_once(v);
 }
 
-TEST_P(parallel_for_test, three_deep) {
+LEV_TEST(parallel_for_test, three_deep) {
   runtime& r = open();
   counter n = 0;
   const auto each = [&r](std::uint64_t count, auto&& body) {
@@ -134,7 +134,7 @@ TEST_P(parallel_for_test, three_deep) {
   EXPECT_EQ(n, 512);
 }
 
-TEST_P(parallel_for_test, an_exception_comes_back_after_all_pieces) {
+LEV_TEST(parallel_for_test, an_exception_comes_back_after_all_pieces) {
   runtime& r = open();
   for (int i = 0; i < 20; ++i) {
     counter n = 0;
@@ -147,7 +147,7 @@ TEST_P(parallel_for_test, an_exception_comes_back_after_all_pieces) {
   }
 }
 
-TEST_P(parallel_for_test, an_inner_exception_passes_through_the_outer_loop) {
+LEV_TEST(parallel_for_test, an_inner_exception_passes_through_the_outer_loop) {
   runtime& r = open();
   const auto outer = [&r](range) {
     r.parallel_for({0, 10}, [](range) { throw std::domain_error("inner"); });
@@ -156,7 +156,7 @@ TEST_P(parallel_for_test, an_inner_exception_passes_through_the_outer_loop) {
   expect_ok(r.submit(nothing));
 }
 
-TEST_P(parallel_for_test, the_body_may_be_a_temporary_or_const) {
+LEV_TEST(parallel_for_test, the_body_may_be_a_temporary_or_const) {
   runtime& r = open();
   counter n = 0;
   const auto body = [&n](range piece) { n += static_cast<int>(piece.size()); };
@@ -165,7 +165,7 @@ TEST_P(parallel_for_test, the_body_may_be_a_temporary_or_const) {
   EXPECT_EQ(n, 200);
 }
 
-TEST_P(parallel_for_test, several_threads_at_once) {
+LEV_TEST(parallel_for_test, several_threads_at_once) {
   if (is_sim()) GTEST_SKIP() << "one host thread";
   runtime& r = open();
   std::vector<std::thread> hosts;
@@ -181,7 +181,7 @@ TEST_P(parallel_for_test, several_threads_at_once) {
   for (std::thread& t : hosts) t.join();
 }
 
-TEST_P(parallel_for_test, works_with_two_tickets) {
+LEV_TEST(parallel_for_test, works_with_two_tickets) {
   config c = settings();
   c.tickets = 2;
   runtime& r = open(c);
@@ -194,7 +194,7 @@ using parallel_for_threads_test = machine_test;
 LEV_ON_THREADS(parallel_for_threads_test);
 
 // The other host's tasks are complete, so no end of a task will ever give a ticket back.
-TEST_P(parallel_for_threads_test, runs_where_another_host_holds_all_tickets) {
+LEV_TEST(parallel_for_threads_test, runs_where_another_host_holds_all_tickets) {
   for (const when_full full : {when_full::help, when_full::wait, when_full::fail}) {
     config c = settings();
     c.tickets = 2;
@@ -224,7 +224,7 @@ LEV_ON_PROCESSES(parallel_for_remote_test);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(parallel_for_remote_test);  // none with TSan
 
 // A body refers to the host's memory.
-TEST_P(parallel_for_remote_test, is_refused_and_calls_no_body) {
+LEV_TEST(parallel_for_remote_test, is_refused_and_calls_no_body) {
   runtime& r = open();
   counter n = 0;
   for (const std::uint64_t count : {0u, 1u, 1000u}) {

@@ -24,7 +24,7 @@ std::string names_of(range piece, std::string text) {
   return text;
 }
 
-TEST_P(parallel_reduce_test, puts_pieces_together_in_their_order) {
+LEV_TEST(parallel_reduce_test, puts_pieces_together_in_their_order) {
   runtime& r = open();
   for (const std::uint64_t n : {1u, 2u, 3u, 100u, 5'000u}) {
     for (const std::uint32_t grain : {0u, 1u, 13u, 100'000u}) {
@@ -35,7 +35,7 @@ TEST_P(parallel_reduce_test, puts_pieces_together_in_their_order) {
   }
 }
 
-TEST_P(parallel_reduce_test, of_no_index_gives_the_identity) {
+LEV_TEST(parallel_reduce_test, of_no_index_gives_the_identity) {
   runtime& r = open();
   EXPECT_EQ(r.parallel_reduce({3, 3}, std::string("none"), &names_of, std::plus<std::string>()),
             "none");
@@ -43,7 +43,7 @@ TEST_P(parallel_reduce_test, of_no_index_gives_the_identity) {
                error);
 }
 
-TEST_P(parallel_reduce_test, in_a_piece_of_another) {
+LEV_TEST(parallel_reduce_test, in_a_piece_of_another) {
   runtime& r = open();
   const auto sum_to = [&](std::uint64_t n) {
     return r.parallel_reduce(
@@ -94,13 +94,13 @@ counted sum(counted a, counted b) {
   return counted(a.value() + b.value());
 }
 
-TEST_P(parallel_reduce_test, leaves_no_value_behind) {
+LEV_TEST(parallel_reduce_test, leaves_no_value_behind) {
   runtime& r = open();
   EXPECT_EQ(r.parallel_reduce({0, 1'000}, counted(0), &count_indices, &sum, 1).value(), 1'000);
   EXPECT_EQ(counted::there, 0);
 }
 
-TEST_P(parallel_reduce_test, leaves_none_behind_when_something_throws) {
+LEV_TEST(parallel_reduce_test, leaves_none_behind_when_something_throws) {
   runtime& r = open();
   const auto fails_at = [](range piece, counted own) {
     if (piece.begin <= 500 && 500 < piece.end) throw std::range_error("body");

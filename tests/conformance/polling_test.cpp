@@ -38,7 +38,7 @@ const auto meets = define("polling.meets", [](ref<meeting> m, int times) {
   }
 });
 
-TEST_P(polling_test, tasks_meet_if_the_workers_have_contexts_for_all) {
+LEV_TEST(polling_test, tasks_meet_if_the_workers_have_contexts_for_all) {
   for (const int workers : {1, 2, 3}) {
     for (const wait_policy how : {wait_policy::park, wait_policy::help}) {
       config c = settings();
@@ -63,7 +63,7 @@ const auto polls_for = define("polling.polls_for", [](ref<std::atomic<bool>> fla
 });
 const auto sets = define("polling.sets", [](ref<std::atomic<bool>> flag) { *flag.to = true; });
 
-TEST_P(polling_test, time_passes_for_a_task_that_polls_alone) {
+LEV_TEST(polling_test, time_passes_for_a_task_that_polls_alone) {
   config c = settings();
   c.workers = 2;
   c.contexts = 1;
@@ -77,7 +77,7 @@ TEST_P(polling_test, time_passes_for_a_task_that_polls_alone) {
 }
 
 // The host's time-out is kept while a worker polls for ever.
-TEST_P(polling_test, a_time_out_comes_while_a_task_polls) {
+LEV_TEST(polling_test, a_time_out_comes_while_a_task_polls) {
   config c = settings();
   c.workers = 1;
   c.wait = wait_policy::park;
@@ -91,7 +91,7 @@ TEST_P(polling_test, a_time_out_comes_while_a_task_polls) {
 
 // Whoever wakes a worker takes it for awake at once, and it takes 50 us to wake: a letter sent
 // meanwhile would wait for it, where a task in the queue is run by the host that waits for it.
-TEST_P(polling_threads_test, a_worker_that_sleeps_gets_no_letter_when_it_has_been_woken) {
+LEV_TEST(polling_threads_test, a_worker_that_sleeps_gets_no_letter_when_it_has_been_woken) {
   config c = settings();
   c.workers = 1;
   runtime& r = open(c);
@@ -112,7 +112,7 @@ const auto takes_long = define(
     "polling.takes_long", [](inout<std::uint64_t> x) { ++x[0]; }, nullptr,
     [](const descriptor&) -> std::uint64_t { return 1'000'000; });
 
-TEST_P(polling_sim_test, nobody_stages_what_an_idle_worker_could_run) {
+LEV_TEST(polling_sim_test, nobody_stages_what_an_idle_worker_could_run) {
   for (const std::uint32_t depth : {1u, 2u, 4u}) {
     for (const int workers : {2, 4, 8}) {
       config c = settings();
@@ -140,7 +140,7 @@ const auto note_cores =
     define("polling.note_cores", [](ref<int> cores) { *cores.to = count_cores(); });
 
 // Its waker keeps it off its own core while it wakes it.
-TEST_P(polling_threads_test, a_worker_that_was_woken_may_run_where_it_did) {
+LEV_TEST(polling_threads_test, a_worker_that_was_woken_may_run_where_it_did) {
   config c = settings();
   c.workers = 1;
   c.spin_ns = 0;
@@ -155,7 +155,7 @@ TEST_P(polling_threads_test, a_worker_that_was_woken_may_run_where_it_did) {
 }
 
 // Its context stays, and so the data of what it waits for is awaited there.
-TEST_P(polling_test, a_task_in_an_interpreter_waits_for_data_beside_others) {
+LEV_TEST(polling_test, a_task_in_an_interpreter_waits_for_data_beside_others) {
   config c = settings();
   c.workers = 1;
   c.wait = wait_policy::park;

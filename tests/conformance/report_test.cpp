@@ -40,7 +40,7 @@ LEV_ON_EVERY_MACHINE(report_test);
 
 const auto piece = define("report.piece", [](range, ref<counter> pieces) { ++*pieces.to; });
 
-TEST_P(report_test, counters_add_up) {
+LEV_TEST(report_test, counters_add_up) {
   config c = settings();
   c.wait = wait_policy::park;
   runtime& r = open(c);
@@ -73,7 +73,7 @@ TEST_P(report_test, counters_add_up) {
   EXPECT_EQ(r.count_worker(r.workers() + 1).completed, 0u);
 }
 
-TEST_P(report_test, copied_bytes_are_counted) {
+LEV_TEST(report_test, copied_bytes_are_counted) {
   runtime& r = open();
   std::vector<std::uint64_t> x(64, 0);
   expect_ok(r.submit(increment, x));
@@ -83,7 +83,7 @@ TEST_P(report_test, copied_bytes_are_counted) {
   EXPECT_EQ(r.count().staged_bytes, contiguous + 256);
 }
 
-TEST_P(report_test, a_helping_host_is_counted) {
+LEV_TEST(report_test, a_helping_host_is_counted) {
   LEV_SKIP_IF_REMOTE();
   config c = settings();
   c.full = when_full::help;
@@ -96,7 +96,7 @@ TEST_P(report_test, a_helping_host_is_counted) {
   EXPECT_EQ(r.count_worker(r.workers()).completed, r.count().helped);
 }
 
-TEST_P(report_test, names_and_numbers) {
+LEV_TEST(report_test, names_and_numbers) {
   runtime& r = open();
   EXPECT_STREQ(r.machine(), GetParam().machine);
   EXPECT_EQ(r.workers(), static_cast<unsigned>(GetParam().workers));
@@ -111,7 +111,7 @@ TEST_P(report_test, names_and_numbers) {
   EXPECT_GE(available_cores(), 1u);
 }
 
-TEST_P(report_test, the_clock_does_not_run_backwards) {
+LEV_TEST(report_test, the_clock_does_not_run_backwards) {
   runtime& r = open();
   std::uint64_t last = r.now_ns();
   for (int i = 0; i < 100; ++i) {
@@ -122,7 +122,7 @@ TEST_P(report_test, the_clock_does_not_run_backwards) {
   EXPECT_GT(last, 0u);
 }
 
-TEST_P(report_test, the_trace_is_json_with_an_event_for_every_task) {
+LEV_TEST(report_test, the_trace_is_json_with_an_event_for_every_task) {
   config c = settings();
   c.trace_events = 1000;
   runtime& r = open(c);
@@ -149,7 +149,7 @@ TEST_P(report_test, the_trace_is_json_with_an_event_for_every_task) {
 }
 
 // JSON is UTF-8: what a name has that is none becomes the character for that.
-TEST_P(report_test, names_that_are_no_text_are_json_all_the_same) {
+LEV_TEST(report_test, names_that_are_no_text_are_json_all_the_same) {
   config c = settings();
   c.trace_events = 64;
   runtime& r = open(c);
@@ -164,7 +164,7 @@ TEST_P(report_test, names_that_are_no_text_are_json_all_the_same) {
       << text;
 }
 
-TEST_P(report_test, a_full_trace_keeps_the_last_events) {
+LEV_TEST(report_test, a_full_trace_keeps_the_last_events) {
   config c = settings();
   c.trace_events = 8;
   runtime& r = open(c);
@@ -175,7 +175,7 @@ TEST_P(report_test, a_full_trace_keeps_the_last_events) {
   EXPECT_TRUE(is_json(read(path)));
 }
 
-TEST_P(report_test, busy_time_is_counted_while_traced) {
+LEV_TEST(report_test, busy_time_is_counted_while_traced) {
   config c = settings();
   c.trace_events = 64;
   c.wait = wait_policy::park;
@@ -189,7 +189,7 @@ TEST_P(report_test, busy_time_is_counted_while_traced) {
 }
 
 // The lanes of workers are traced whoever submits; of hosts, only the first one's.
-TEST_P(report_test, a_traced_task_of_another_host_begins_after_its_submit) {
+LEV_TEST(report_test, a_traced_task_of_another_host_begins_after_its_submit) {
   if (is_sim()) GTEST_SKIP() << "it has one host thread";
   config c = settings();
   c.trace_events = 64;
@@ -223,7 +223,7 @@ const auto take_turns = define("report.take_turns", [](ref<counter> turn, int me
   }
 });
 
-TEST_P(report_test, contexts_have_lanes_and_are_busy_together) {
+LEV_TEST(report_test, contexts_have_lanes_and_are_busy_together) {
   LEV_SKIP_IF_REMOTE();
   config c = settings();
   c.trace_events = 64;
@@ -245,14 +245,14 @@ TEST_P(report_test, contexts_have_lanes_and_are_busy_together) {
   EXPECT_NE(text.find("\"worker 0, context 1\""), std::string::npos) << text;
 }
 
-TEST_P(report_test, without_a_trace_there_is_none_to_write) {
+LEV_TEST(report_test, without_a_trace_there_is_none_to_write) {
   runtime& r = open();
   expect_ok(r.submit(nothing));
   EXPECT_EQ(r.write_trace(trace_path().c_str()), status::not_supported);
   EXPECT_EQ(r.trace_hash() != 0, is_sim());  // which hashes its turns
 }
 
-TEST_P(report_test, a_trace_that_cannot_be_written_is_told) {
+LEV_TEST(report_test, a_trace_that_cannot_be_written_is_told) {
   config c = settings();
   c.trace_events = 8;
   runtime& r = open(c);
@@ -261,7 +261,7 @@ TEST_P(report_test, a_trace_that_cannot_be_written_is_told) {
   EXPECT_EQ(r.write_trace("/dev/full"), status::unavailable);
 }
 
-TEST_P(report_test, a_pipe_that_nobody_reads_is_an_error) {
+LEV_TEST(report_test, a_pipe_that_nobody_reads_is_an_error) {
   config c = settings();
   c.trace_events = 2048;  // more than a pipe holds
   runtime& r = open(c);

@@ -35,7 +35,7 @@ const auto add_weighted =
       for (std::size_t i = 0; i < a.size(); ++i) b[i] = weight * a[i] + b[i];
     });
 
-TEST_P(strip_mining_test, an_argument_a_hundred_times_the_store) {
+LEV_TEST(strip_mining_test, an_argument_a_hundred_times_the_store) {
   runtime& r = open_small();
   constexpr std::size_t n = 100 * store_bytes / sizeof(std::uint64_t);
   words a(n);
@@ -48,7 +48,7 @@ TEST_P(strip_mining_test, an_argument_a_hundred_times_the_store) {
   EXPECT_GT(r.count().diced, 100u);
 }
 
-TEST_P(strip_mining_test, rows_of_a_large_matrix) {
+LEV_TEST(strip_mining_test, rows_of_a_large_matrix) {
   runtime& r = open_small();
   constexpr std::size_t rows = 500;
   constexpr std::size_t width = 150;
@@ -59,14 +59,14 @@ TEST_P(strip_mining_test, rows_of_a_large_matrix) {
 }
 
 // A grain above what fits must not keep the task from being cut.
-TEST_P(strip_mining_test, a_large_grain_gives_way) {
+LEV_TEST(strip_mining_test, a_large_grain_gives_way) {
   runtime& r = open_small();
   words x(10'000, 1);
   expect_ok(r.submit(options().grain(9000), increment, sliced(x)));
   EXPECT_EQ(x, words(10'000, 2));
 }
 
-TEST_P(strip_mining_test, with_hardly_any_tickets) {
+LEV_TEST(strip_mining_test, with_hardly_any_tickets) {
   for (const std::uint32_t tickets : {2u, 4u, 8u}) {
     runtime& r = open_small(tickets);
     words x(20'000, 1);
@@ -75,7 +75,7 @@ TEST_P(strip_mining_test, with_hardly_any_tickets) {
   }
 }
 
-TEST_P(strip_mining_test, several_big_tasks_fill_all_tickets) {
+LEV_TEST(strip_mining_test, several_big_tasks_fill_all_tickets) {
   runtime& r = open_small(4);
   std::vector<words> x(12, words(10'000, 1));
   for (words& one : x) r.submit(increment, sliced(one));
@@ -83,7 +83,7 @@ TEST_P(strip_mining_test, several_big_tasks_fill_all_tickets) {
   for (const words& one : x) ASSERT_EQ(one, words(10'000, 2));
 }
 
-TEST_P(strip_mining_test, what_cannot_be_cut_is_refused_with_the_numbers) {
+LEV_TEST(strip_mining_test, what_cannot_be_cut_is_refused_with_the_numbers) {
   runtime& r = open_small();
   words x(store_bytes / sizeof(std::uint64_t) + 1, 1);
   refusal why;
@@ -96,7 +96,7 @@ TEST_P(strip_mining_test, what_cannot_be_cut_is_refused_with_the_numbers) {
 }
 
 // A piece has one item at least, and all that is not sliced.
-TEST_P(strip_mining_test, what_no_cut_makes_small_enough_is_refused_with_the_numbers) {
+LEV_TEST(strip_mining_test, what_no_cut_makes_small_enough_is_refused_with_the_numbers) {
   static const auto add =
       define("strip.add_first", [](in<std::uint64_t> a, inout<std::uint64_t> x) {
         for (std::uint64_t& one : x) one += a[0];
@@ -116,7 +116,7 @@ TEST_P(strip_mining_test, what_no_cut_makes_small_enough_is_refused_with_the_num
   EXPECT_EQ(x, words(10, 2));
 }
 
-TEST_P(strip_mining_test, failing_pieces_leave_their_strip_as_it_was) {
+LEV_TEST(strip_mining_test, failing_pieces_leave_their_strip_as_it_was) {
   static const auto fails_on_odd = define("strip.fails_on_odd", [](inout<std::uint64_t> x) {
     const bool is_odd = x[0] % 2 == 1;
     for (std::size_t i = 0; i < x.size(); ++i) x[i] = 1'000'000;
@@ -130,7 +130,7 @@ TEST_P(strip_mining_test, failing_pieces_leave_their_strip_as_it_was) {
   for (std::size_t i = 0; i < x.size(); ++i) ASSERT_TRUE(x[i] <= 1 || x[i] == 1'000'000) << i;
 }
 
-TEST_P(strip_mining_test, big_tasks_in_bulk_behind_others_and_with_mutexes) {
+LEV_TEST(strip_mining_test, big_tasks_in_bulk_behind_others_and_with_mutexes) {
   runtime& r = open_small(64);
   mutex_id m = 0;
   ASSERT_EQ(r.make_mutex(&m), status::ok);
@@ -146,7 +146,7 @@ TEST_P(strip_mining_test, big_tasks_in_bulk_behind_others_and_with_mutexes) {
 }
 
 // Data that is in place is as large as it likes.
-TEST_P(strip_mining_test, in_place_memory_has_no_bound) {
+LEV_TEST(strip_mining_test, in_place_memory_has_no_bound) {
   if (copies()) GTEST_SKIP() << "this machine copies";
   config c = settings();
   c.local_store_bytes = 4096;

@@ -46,7 +46,7 @@ void wait_for_other(void* context) {
   w.code = w.other->wait_outcome(w.limit_ns).code;
 }
 
-TEST_P(tail_test, a_callback_waits_for_what_fails_together_with_its_task) {
+LEV_TEST(tail_test, a_callback_waits_for_what_fails_together_with_its_task) {
   runtime& r = open(parked());
   for (const bool is_chain : {false, true}) {
     for (const unsigned first : {0u, 1u}) {
@@ -68,7 +68,7 @@ TEST_P(tail_test, a_callback_waits_for_what_fails_together_with_its_task) {
 
 // Tasks with outputs, one worker: the callback of each waits for the one behind it, which was
 // staged, or has run, before the callback began.
-TEST_P(tail_test, a_callback_waits_for_the_task_behind_its_own) {
+LEV_TEST(tail_test, a_callback_waits_for_the_task_behind_its_own) {
   config c = parked();
   c.workers = 1;
   c.depth = 4;
@@ -95,7 +95,7 @@ TEST_P(tail_test, a_callback_waits_for_the_task_behind_its_own) {
 }
 
 // The pieces of a bulk are told together, when the task behind them is in hand already.
-TEST_P(tail_test, a_bulks_callback_waits_for_the_task_behind_it) {
+LEV_TEST(tail_test, a_bulks_callback_waits_for_the_task_behind_it) {
   config c = parked();
   c.workers = 1;
   runtime& r = open(c);
@@ -122,7 +122,7 @@ const auto polls_for_other =
       own[0] = 7;
     });
 
-TEST_P(tail_local_test, a_body_polls_for_the_task_before) {
+LEV_TEST(tail_local_test, a_body_polls_for_the_task_before) {
   for (const std::uint32_t contexts : {0u, 1u}) {
     config c = parked();
     c.workers = 1;
@@ -163,7 +163,7 @@ const auto waits_elsewhere = define("tail.waits_elsewhere", [](ref<late_family> 
   pieces.wait();
 });
 
-TEST_P(tail_local_test, pieces_that_have_ended_are_told_before_the_task_goes_on) {
+LEV_TEST(tail_local_test, pieces_that_have_ended_are_told_before_the_task_goes_on) {
   runtime& r = open(parked());
   for (int i = 0; i < 100; ++i) {
     late_family f{&r, i % 2 == 0 ? 1u : 4u};
@@ -200,7 +200,7 @@ void start_and_wait(void* context) {
   s.is_called = true;
 }
 
-TEST_P(tail_threads_test, a_host_goes_on_with_what_a_callback_has_started) {
+LEV_TEST(tail_threads_test, a_host_goes_on_with_what_a_callback_has_started) {
   for (const bool submits : {false, true}) {
     config c = settings();
     c.workers = 1;
@@ -253,7 +253,7 @@ const auto posts_that = define("tail.posts_that", [](ref<nested_wait> n, ref<std
   n.to->home->post(waits_for_pieces, n, view(own.to, 1));
 });
 
-TEST_P(tail_local_test, a_callback_is_the_first_to_wait) {
+LEV_TEST(tail_local_test, a_callback_is_the_first_to_wait) {
   for (int i = 0; i < 5; ++i) {
     config c = settings();
     c.seed += static_cast<std::uint64_t>(i);
@@ -269,7 +269,7 @@ TEST_P(tail_local_test, a_callback_is_the_first_to_wait) {
 
 // Two ends of one worker are there when the host has stopped looking; the second one's callback
 // sleeps.
-TEST_P(tail_processes_test, a_callback_sleeps_whoever_finds_its_end) {
+LEV_TEST(tail_processes_test, a_callback_sleeps_whoever_finds_its_end) {
   config c = settings();
   c.workers = 1;
   c.spin_ns = 0;
@@ -291,7 +291,7 @@ TEST_P(tail_processes_test, a_callback_sleeps_whoever_finds_its_end) {
 // The end of a task comes together with the death of its worker, of which there is one.
 const auto is_killed = define("tail.dies", [] { raise(SIGKILL); });
 
-TEST_P(tail_processes_test, a_callback_waits_while_its_worker_is_replaced) {
+LEV_TEST(tail_processes_test, a_callback_waits_while_its_worker_is_replaced) {
   config c = settings();
   c.workers = 1;
   c.processes.max_attempts = 1;

@@ -37,7 +37,7 @@ std::uint64_t throw_in_cost(const descriptor&) {
 
 const auto not_cut = define("throwing.uncut", &add_one_whole, &throw_in_dice, &throw_in_cost);
 
-TEST_P(throwing_test, a_dice_hook_that_throws_leaves_the_task_whole) {
+LEV_TEST(throwing_test, a_dice_hook_that_throws_leaves_the_task_whole) {
   runtime& r = open();
   words x(1000, 1);
   for (int i = 0; i < 20; ++i) expect_ok(r.submit(not_cut, x));
@@ -45,7 +45,7 @@ TEST_P(throwing_test, a_dice_hook_that_throws_leaves_the_task_whole) {
   EXPECT_EQ(r.count().diced, 0u);
 }
 
-TEST_P(throwing_test, a_big_task_whose_dice_hook_throws_fails) {
+LEV_TEST(throwing_test, a_big_task_whose_dice_hook_throws_fails) {
   config c = settings();
   c.staging = staging::copy;
   c.local_store_bytes = 4096;
@@ -79,7 +79,7 @@ std::string said_by(const outcome& o) {
   }
 }
 
-TEST_P(throwing_test, an_exception_that_says_nothing_is_told_as_that) {
+LEV_TEST(throwing_test, an_exception_that_says_nothing_is_told_as_that) {
   runtime& r = open();
   for (const std::uint32_t has_text : {0u, 1u}) {
     ticket t = r.submit(throw_silent, has_text);
@@ -109,7 +109,7 @@ const auto note_number =
            [](int number, ref<bounded_list<int, 100>> seen) { seen.to->push_back(number); });
 
 // Tasks run in the order the chain's good filter gives them, as if the others were not there.
-TEST_P(throwing_test, a_filter_that_throws_is_undone_and_counted) {
+LEV_TEST(throwing_test, a_filter_that_throws_is_undone_and_counted) {
   config c = settings();
   c.workers = 1;
   c.wait = wait_policy::park;
@@ -151,7 +151,7 @@ void expect_kept(const outcome& o, std::uint32_t failures) {
   }
 }
 
-TEST_P(throwing_test, what_a_callback_throws_is_a_failure_without_a_ticket) {
+LEV_TEST(throwing_test, what_a_callback_throws_is_a_failure_without_a_ticket) {
   config c = settings();
   c.wait = wait_policy::park;
   runtime& r = open(c);
@@ -168,7 +168,7 @@ TEST_P(throwing_test, what_a_callback_throws_is_a_failure_without_a_ticket) {
   EXPECT_EQ(r.wait_for_completion(wait_limit_ns()).code, status::ok);
 }
 
-TEST_P(throwing_test, also_when_it_is_called_at_once) {
+LEV_TEST(throwing_test, also_when_it_is_called_at_once) {
   runtime& r = open();
   ticket t = r.submit(nothing);
   expect_all_done();
@@ -194,7 +194,7 @@ leaky await_and_throw(runtime& r) {
   throw std::runtime_error("from the callback");
 }
 
-TEST_P(throwing_test, what_leaves_a_resumed_coroutine_is_kept_too) {
+LEV_TEST(throwing_test, what_leaves_a_resumed_coroutine_is_kept_too) {
   config c = settings();
   c.wait = wait_policy::park;
   runtime& r = open(c);
@@ -212,7 +212,7 @@ void* throw_in_rebuild(const void*, unsigned, void*) {
   throw std::runtime_error("from rebuild()");
 }
 
-TEST_P(throwing_test, a_rebuild_that_throws_fails_its_tasks_only) {
+LEV_TEST(throwing_test, a_rebuild_that_throws_fails_its_tasks_only) {
   static int on_heap = 0;
   static const portable_context portable{nullptr, 0, nullptr, &throw_in_rebuild};
   procedure_info info;

@@ -22,7 +22,7 @@ class ticket_test : public machine_test {
 };
 LEV_ON_EVERY_MACHINE(ticket_test);
 
-TEST_P(ticket_test, a_wait_consumes_the_ticket) {
+LEV_TEST(ticket_test, a_wait_consumes_the_ticket) {
   runtime& r = open();
   ticket t = r.submit(nothing);
   EXPECT_TRUE(t);
@@ -31,7 +31,7 @@ TEST_P(ticket_test, a_wait_consumes_the_ticket) {
   EXPECT_EQ(t.wait_outcome().code, status::bad_ticket);
 }
 
-TEST_P(ticket_test, the_number_of_a_consumed_ticket_is_stale) {
+LEV_TEST(ticket_test, the_number_of_a_consumed_ticket_is_stale) {
   runtime& r = open();
   ticket t = r.submit(nothing);
   ticket copy(t.home(), t.id());
@@ -44,7 +44,7 @@ TEST_P(ticket_test, the_number_of_a_consumed_ticket_is_stale) {
 }
 
 // The slot is used again, by the thousand: old numbers stay stale.
-TEST_P(ticket_test, a_stale_number_never_names_a_later_task) {
+LEV_TEST(ticket_test, a_stale_number_never_names_a_later_task) {
   config c = settings();
   c.tickets = 4;
   runtime& r = open(c);
@@ -62,7 +62,7 @@ TEST_P(ticket_test, a_stale_number_never_names_a_later_task) {
   expect_ok(live);
 }
 
-TEST_P(ticket_test, a_time_out_leaves_the_ticket_whole) {
+LEV_TEST(ticket_test, a_time_out_leaves_the_ticket_whole) {
   runtime& r = open_parked();
   counter n = 0;
   ticket t;
@@ -80,7 +80,7 @@ TEST_P(ticket_test, a_time_out_leaves_the_ticket_whole) {
   EXPECT_EQ(n, 1);
 }
 
-TEST_P(ticket_test, a_time_out_lasts_as_long_as_asked) {
+LEV_TEST(ticket_test, a_time_out_lasts_as_long_as_asked) {
   runtime& r = open_parked();
   gate g(r, r.workers());
   ticket t = r.submit(nothing);
@@ -89,7 +89,7 @@ TEST_P(ticket_test, a_time_out_lasts_as_long_as_asked) {
   EXPECT_GE(r.now_ns() - before, 2'000'000u);
 }
 
-TEST_P(ticket_test, done_tells_and_does_not_consume) {
+LEV_TEST(ticket_test, done_tells_and_does_not_consume) {
   runtime& r = open();
   ticket t = r.submit(nothing);
   expect_all_done();
@@ -99,7 +99,7 @@ TEST_P(ticket_test, done_tells_and_does_not_consume) {
 }
 
 // A host that polls instead of waiting gets there too, also where time is virtual.
-TEST_P(ticket_test, polling_gets_there) {
+LEV_TEST(ticket_test, polling_gets_there) {
   runtime& r = open_parked();
   ticket t = r.submit(nothing);
   const std::uint64_t end = r.now_ns() + static_cast<std::uint64_t>(wait_limit_ns());
@@ -111,13 +111,13 @@ TEST_P(ticket_test, polling_gets_there) {
   expect_ok(t);
 }
 
-TEST_P(ticket_test, a_huge_time_out_is_for_ever) {
+LEV_TEST(ticket_test, a_huge_time_out_is_for_ever) {
   runtime& r = open();
   ticket t = r.submit(nothing);
   EXPECT_EQ(t.wait_outcome(INT64_MAX).code, status::ok);
 }
 
-TEST_P(ticket_test, released_tasks_run_all_the_same) {
+LEV_TEST(ticket_test, released_tasks_run_all_the_same) {
   runtime& r = open();
   counter n = 0;
   for (int i = 0; i < 500; ++i) r.submit(count_one, ref{&n});
@@ -125,7 +125,7 @@ TEST_P(ticket_test, released_tasks_run_all_the_same) {
   EXPECT_EQ(n, 500);
 }
 
-TEST_P(ticket_test, release_while_it_waits_while_it_runs_and_when_done) {
+LEV_TEST(ticket_test, release_while_it_waits_while_it_runs_and_when_done) {
   runtime& r = open_parked();
   counter n = 0;
   {
@@ -144,7 +144,7 @@ TEST_P(ticket_test, release_while_it_waits_while_it_runs_and_when_done) {
   EXPECT_EQ(n, 3);
 }
 
-TEST_P(ticket_test, moving_hands_the_task_over) {
+LEV_TEST(ticket_test, moving_hands_the_task_over) {
   runtime& r = open();
   ticket a = r.submit(nothing);
   const std::uint64_t id = a.id();
@@ -159,7 +159,7 @@ TEST_P(ticket_test, moving_hands_the_task_over) {
   expect_ok(a);
 }
 
-TEST_P(ticket_test, an_empty_ticket_is_no_ticket) {
+LEV_TEST(ticket_test, an_empty_ticket_is_no_ticket) {
   runtime& r = open();
   ticket none;
   EXPECT_FALSE(none);

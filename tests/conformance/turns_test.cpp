@@ -33,7 +33,7 @@ const auto posts_some = define("turns.posts_some", [](ref<runtime> home, ref<std
 });
 
 // The only worker is busy, so the host runs what it waits for, and its inbox has what that posts.
-TEST_P(turns_test, a_host_goes_back_when_what_it_waits_for_is_there) {
+LEV_TEST(turns_test, a_host_goes_back_when_what_it_waits_for_is_there) {
   runtime& r = open(with_workers(1, wait_policy::help));
   std::atomic<int> ran{0};
   {
@@ -51,7 +51,7 @@ const auto posts_some_and_takes_long =
       spend(std::chrono::milliseconds(2));
     });
 
-TEST_P(turns_test, a_host_goes_back_when_its_time_is_over) {
+LEV_TEST(turns_test, a_host_goes_back_when_its_time_is_over) {
   runtime& r = open(with_workers(1, wait_policy::help));
   std::atomic<int> ran{0};
   {
@@ -91,7 +91,7 @@ const auto waits = define("turns.waits", [](ref<two_contexts> t) {
   for (int i = 0; i < two_contexts::posted; ++i) t.to->home->post(is_posted, t);
 });
 
-TEST_P(turns_test, a_task_that_polls_has_its_turn_between_two_of_the_own_inbox) {
+LEV_TEST(turns_test, a_task_that_polls_has_its_turn_between_two_of_the_own_inbox) {
   config c = with_workers(1, wait_policy::park);
   c.contexts = 2;
   runtime& r = open(c);
@@ -128,7 +128,7 @@ const auto piece_of_loop = define("turns.piece_of_loop", [](ref<loop_and_another
   l.to->items += r.end - r.begin;
 });
 
-TEST_P(turns_test, another_task_does_not_wait_for_all_pieces_of_a_loop) {
+LEV_TEST(turns_test, another_task_does_not_wait_for_all_pieces_of_a_loop) {
   if (copies()) GTEST_SKIP() << "the pieces are queued before the other task";
   constexpr std::uint64_t items = 1'000;
   runtime& r = open(with_workers(2, wait_policy::park));

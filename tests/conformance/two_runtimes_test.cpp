@@ -86,7 +86,7 @@ void grow(forest& f, std::uint32_t seed) {
   EXPECT_EQ(f.strangers, 0);
 }
 
-TEST_P(two_runtimes_test, trees_over_several_runtimes_end) {
+LEV_TEST(two_runtimes_test, trees_over_several_runtimes_end) {
   const std::uint32_t seed = static_cast<std::uint32_t>(base_seed());
   for (std::uint32_t i = 0; i < 12; ++i) {
     SCOPED_TRACE("seed " + std::to_string(seed + i));
@@ -117,7 +117,7 @@ const auto waits_there =
     });
 
 // One worker each: it must not stand still while its task waits elsewhere.
-TEST_P(two_runtimes_test, a_worker_goes_on_while_its_task_waits_elsewhere) {
+LEV_TEST(two_runtimes_test, a_worker_goes_on_while_its_task_waits_elsewhere) {
   config c = settings();
   c.wait = wait_policy::park;
   c.workers = 1;
@@ -146,7 +146,7 @@ const auto waits_for_long_work = define("two_runtimes.waits_for_long_work", [](r
 
 // As long as a task waits elsewhere, its own runtime cannot know that nothing goes on. The worker
 // there still polls for letters when the first long task comes.
-TEST_P(two_runtimes_test, a_long_task_elsewhere_is_no_deadlock) {
+LEV_TEST(two_runtimes_test, a_long_task_elsewhere_is_no_deadlock) {
   config c = settings();
   c.wait = wait_policy::park;
   c.spin_ns = 50'000'000;
@@ -180,7 +180,7 @@ void post_across(ref<ping_pong> p, std::uint32_t home, std::uint32_t depth) {
 
 // Each of the two has all its contexts in tasks that wait for slots of the other one, unless what
 // they post is put off.
-TEST_P(two_runtimes_test, tasks_that_post_into_each_others_runtime_end) {
+LEV_TEST(two_runtimes_test, tasks_that_post_into_each_others_runtime_end) {
   config c = settings();
   c.tickets = 1;
   runtime& near = open(c);
@@ -216,7 +216,7 @@ const auto there_and_back =
 
 // In virtual time one flow of control is in one place: a task that would come back to a runtime
 // that is below it is told so.
-TEST_P(two_virtual_runtimes_test, who_comes_back_is_told) {
+LEV_TEST(two_virtual_runtimes_test, who_comes_back_is_told) {
   runtime& a = open();
   runtime b(settings());
   std::atomic<int> refused{0};
@@ -249,7 +249,7 @@ const auto goes_through_virtual_time =
 
 // A thread that waits as a guest in one context, and comes back in another one by way of virtual
 // time and of a runtime whose task it runs: that is a guest of somebody else.
-TEST_P(two_runtimes_test, a_guest_that_comes_back_by_another_way_is_somebody_else) {
+LEV_TEST(two_runtimes_test, a_guest_that_comes_back_by_another_way_is_somebody_else) {
   config c = settings();
   c.wait = wait_policy::help;
   c.workers = 1;
@@ -279,7 +279,7 @@ const auto comes_back = define("two_runtimes.comes_back", [](ref<runtime> home) 
 });
 
 // The one worker is below a task in virtual time, which cannot step aside.
-TEST_P(two_runtimes_test, who_is_in_virtual_time_does_the_work_of_the_worker_below) {
+LEV_TEST(two_runtimes_test, who_is_in_virtual_time_does_the_work_of_the_worker_below) {
   config c = settings();
   c.wait = wait_policy::park;
   c.workers = 1;
@@ -309,7 +309,7 @@ const auto go_away = define("two.go_away", [](ref<returning> r, int i) {
   r.to->away->submit(send_back, r, i).wait();
 });
 
-TEST_P(two_runtimes_test, posts_from_another_one_find_slots_when_no_context_is_left) {
+LEV_TEST(two_runtimes_test, posts_from_another_one_find_slots_when_no_context_is_left) {
   config c = settings();
   c.workers = 1;
   c.tickets = contexts_max;
@@ -382,7 +382,7 @@ void wait_for_crowd(crowd& c) {
   EXPECT_EQ(c.home->wait_for_completion().code, status::ok);
 }
 
-TEST_P(two_runtimes_test, a_leaving_host_runs_what_its_task_needs) {
+LEV_TEST(two_runtimes_test, a_leaving_host_runs_what_its_task_needs) {
   config own = settings();
   own.workers = 1;
   own.contexts = contexts_max;
@@ -405,7 +405,7 @@ const auto submits_a_bulk_to = define("two.submits_a_bulk_to", [](ref<runtime> h
 });
 
 // Bulks take half of the tickets at most, but the one that is in a task of another runtime.
-TEST_P(two_runtimes_test, a_bulk_waits_for_one_of_a_task_elsewhere) {
+LEV_TEST(two_runtimes_test, a_bulk_waits_for_one_of_a_task_elsewhere) {
   config c = settings();
   c.tickets = 2;
   runtime& home = open(c);

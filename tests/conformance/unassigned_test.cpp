@@ -57,7 +57,7 @@ const auto assign_some = define(
       if (which == 2) c = 0.5;
     });
 
-TEST_P(unassigned_test, a_result_keeps_the_callers_value) {
+LEV_TEST(unassigned_test, a_result_keeps_the_callers_value) {
   runtime& r = open_small();
   const words x(100, callers);
   for (int i = 0; i < 40; ++i) {
@@ -73,7 +73,7 @@ TEST_P(unassigned_test, a_result_keeps_the_callers_value) {
 }
 
 // Also beside others that are staged ahead, and on the staged path.
-TEST_P(unassigned_test, results_of_many_at_once) {
+LEV_TEST(unassigned_test, results_of_many_at_once) {
   runtime& r = open_small();
   const words x(200, secret);
   std::vector<std::uint64_t> a(300);
@@ -99,7 +99,7 @@ const auto write_third = define("unassigned.write_third", [](out<std::uint64_t> 
   }
 });
 
-TEST_P(unassigned_test, an_output_shows_nothing_of_other_tasks) {
+LEV_TEST(unassigned_test, an_output_shows_nothing_of_other_tasks) {
   runtime& r = open_small();
   for (const std::size_t size : {1u, 2u, 7u, 8u, 9u, 100u, 1000u}) {
     poison_stores(r);
@@ -112,7 +112,7 @@ TEST_P(unassigned_test, an_output_shows_nothing_of_other_tasks) {
   }
 }
 
-TEST_P(unassigned_test, rows_of_an_output_show_nothing_of_other_tasks) {
+LEV_TEST(unassigned_test, rows_of_an_output_show_nothing_of_other_tasks) {
   runtime& r = open_small();
   constexpr std::size_t rows = 10;
   constexpr std::size_t width = 50;
@@ -130,7 +130,7 @@ TEST_P(unassigned_test, rows_of_an_output_show_nothing_of_other_tasks) {
 }
 
 // Larger than the store: by pieces of the dicer, or, with few tickets, strip by strip.
-TEST_P(unassigned_test, pieces_show_nothing_of_other_tasks) {
+LEV_TEST(unassigned_test, pieces_show_nothing_of_other_tasks) {
   for (const std::uint32_t tickets : {2u, 64u}) {
     runtime& r = open_small(tickets);
     poison_stores(r);
@@ -161,7 +161,7 @@ const auto leaves_above =
       EXPECT_EQ(c, 1.5);
     });
 
-TEST_P(unassigned_test, nested_tasks_show_nothing_of_other_tasks) {
+LEV_TEST(unassigned_test, nested_tasks_show_nothing_of_other_tasks) {
   LEV_SKIP_IF_REMOTE();
   config c = settings();
   c.local_store_bytes = poisoned_bytes;
@@ -176,7 +176,7 @@ int return_only(const lev_call*) {
   return 0;
 }
 
-TEST_P(unassigned_test, a_result_of_a_c_call_keeps_the_callers_value) {
+LEV_TEST(unassigned_test, a_result_of_a_c_call_keeps_the_callers_value) {
   const lev_kind kinds[] = {LEV_RESULT, LEV_OUT, LEV_INOUT};
   static lev_procedure_id id = 0;
   if (id == 0) lev_register("unassigned.return_only", &return_only, nullptr, kinds, 3, &id);

@@ -27,7 +27,7 @@ std::vector<machine_case> copying_machines() {
 }
 
 using value_result_test = machine_test;
-INSTANTIATE_TEST_SUITE_P(on, value_result_test, testing::ValuesIn(copying_machines()), case_name);
+LEV_ON(value_result_test, copying_machines);
 
 using words = std::vector<std::uint64_t>;
 
@@ -45,7 +45,7 @@ const auto write_and_look = define(
       w.to->seen = w.to->callers[0] + w.to->callers[1] + w.to->callers[2];
     });
 
-TEST_P(value_result_test, outputs_are_invisible_until_completion) {
+LEV_TEST(value_result_test, outputs_are_invisible_until_completion) {
   const shared_array<std::uint64_t> x(3);
   std::iota(x.begin(), x.end(), 10);
   shared<witness> w;
@@ -66,7 +66,7 @@ const auto write_and_fail =
              throw std::runtime_error("after writing");
            });
 
-TEST_P(value_result_test, a_failed_task_leaves_no_trace) {
+LEV_TEST(value_result_test, a_failed_task_leaves_no_trace) {
   words x(10, 5);
   words y(10, 6);
   std::uint64_t z = 7;
@@ -77,7 +77,7 @@ TEST_P(value_result_test, a_failed_task_leaves_no_trace) {
   EXPECT_EQ(z, 7u);
 }
 
-TEST_P(value_result_test, a_cancelled_task_leaves_no_trace) {
+LEV_TEST(value_result_test, a_cancelled_task_leaves_no_trace) {
   config c = settings();
   c.wait = wait_policy::park;
   runtime& r = open(c);
@@ -97,14 +97,14 @@ const auto scribble = define("value_result.scribble", [](in<std::uint64_t> x) {
   for (std::size_t i = 0; i < x.size(); ++i) const_cast<std::uint64_t&>(x[i]) = 99;
 });
 
-TEST_P(value_result_test, inputs_are_private_copies) {
+LEV_TEST(value_result_test, inputs_are_private_copies) {
   words x(10, 5);
   expect_ok(open().submit(scribble, x));
   EXPECT_EQ(x, words(10, 5));
 }
 
 // Many at once: one in three fails, and each leaves exactly its own traces.
-TEST_P(value_result_test, failures_among_many_do_not_leak_into_others) {
+LEV_TEST(value_result_test, failures_among_many_do_not_leak_into_others) {
   runtime& r = open();
   constexpr std::size_t count = 300;
   std::vector<words> x(count, words(20, 5));

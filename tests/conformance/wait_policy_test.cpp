@@ -50,7 +50,7 @@ void on_many_hosts(Body&& body) {
   for (std::thread& t : threads) t.join();
 }
 
-TEST_P(wait_policy_test, of_the_runtime) {
+LEV_TEST(wait_policy_test, of_the_runtime) {
   for (const wait_policy how : policies) {
     runtime& r = open(by(how));
     for (std::int64_t i = 0; i < 50; ++i) {
@@ -66,7 +66,7 @@ TEST_P(wait_policy_test, of_the_runtime) {
   }
 }
 
-TEST_P(wait_policy_test, of_one_wait) {
+LEV_TEST(wait_policy_test, of_one_wait) {
   runtime& r = open(by(wait_policy::park));
   for (int i = 0; i < 20; ++i) {
     for (const wait_policy how : policies) {
@@ -82,7 +82,7 @@ TEST_P(wait_policy_test, of_one_wait) {
   }
 }
 
-TEST_P(wait_policy_test, that_helps_by_itself_runs_tasks_here) {
+LEV_TEST(wait_policy_test, that_helps_by_itself_runs_tasks_here) {
   LEV_SKIP_IF_REMOTE();
   runtime& r = open(by(wait_policy::park));
   gate closed(r, r.workers());
@@ -96,7 +96,7 @@ TEST_P(wait_policy_test, that_helps_by_itself_runs_tasks_here) {
   EXPECT_EQ(r.count().helped, 1u);
 }
 
-TEST_P(wait_policy_test, ends_at_its_time_out) {
+LEV_TEST(wait_policy_test, ends_at_its_time_out) {
   runtime& r = open(by(wait_policy::park));
   gate closed(r, r.workers());
   ticket t = r.submit(nothing);
@@ -109,7 +109,7 @@ TEST_P(wait_policy_test, ends_at_its_time_out) {
   expect_ok(t);
 }
 
-TEST_P(wait_policy_test, that_there_is_none_of) {
+LEV_TEST(wait_policy_test, that_there_is_none_of) {
   runtime& r = open(by(wait_policy::park));
   ticket t = r.submit(nothing);
   std::size_t index = 0;
@@ -124,7 +124,7 @@ TEST_P(wait_policy_test, that_there_is_none_of) {
   expect_ok(t);
 }
 
-TEST_P(wait_policy_test, a_task_that_waits_helps_whatever_it_asks_for) {
+LEV_TEST(wait_policy_test, a_task_that_waits_helps_whatever_it_asks_for) {
   LEV_SKIP_IF_REMOTE();
   static const auto parent = define("wait_policy.parent", [](ref<runtime> r, ref<counter> n) {
     for (const wait_policy how : policies) r.to->submit(count_one, n).wait(how);
@@ -139,7 +139,7 @@ TEST_P(wait_policy_test, a_task_that_waits_helps_whatever_it_asks_for) {
   }
 }
 
-TEST_P(wait_policy_test, when_all_tickets_are_in_use) {
+LEV_TEST(wait_policy_test, when_all_tickets_are_in_use) {
   for (const wait_policy how : policies) {
     for (const when_full full : {when_full::help, when_full::wait}) {
       config c = by(how);
@@ -165,7 +165,7 @@ const auto asks_until_refused =
 
 // A host that polls takes no token, also not one that is left over from an earlier sleep: it runs
 // nothing for all that, and the task that it waits for is told that there is no ticket.
-TEST_P(token_test, that_comes_to_a_poller_is_no_work) {
+LEV_TEST(token_test, that_comes_to_a_poller_is_no_work) {
   for (const wait_policy how : policies) {
     config c = by(how);
     c.workers = 1;
@@ -181,7 +181,7 @@ TEST_P(token_test, that_comes_to_a_poller_is_no_work) {
   }
 }
 
-TEST_P(crowd_test, of_hosts_that_submit_and_wait) {
+LEV_TEST(crowd_test, of_hosts_that_submit_and_wait) {
   for (const wait_policy how : policies) {
     runtime& r = open(by(how));
     const int each = rounds(how == wait_policy::spin ? 20 : 100);
@@ -198,7 +198,7 @@ TEST_P(crowd_test, of_hosts_that_submit_and_wait) {
 
 // Those that hand their core over, those that sleep and those that help wait for each other's
 // workers.
-TEST_P(crowd_test, of_hosts_that_wait_in_different_ways) {
+LEV_TEST(crowd_test, of_hosts_that_wait_in_different_ways) {
   runtime& r = open(by(wait_policy::help));
   counter n = 0;
   const int each = rounds(100);
@@ -216,7 +216,7 @@ TEST_P(crowd_test, of_hosts_that_wait_in_different_ways) {
 }
 
 // Sleepers of `directed` that are named when they have just given up, and when they come back.
-TEST_P(crowd_test, of_hosts_that_lose_patience) {
+LEV_TEST(crowd_test, of_hosts_that_lose_patience) {
   runtime& r = open(by(wait_policy::directed));
   const int each = rounds(100);
   on_many_hosts([&](unsigned index) {
@@ -235,7 +235,7 @@ TEST_P(crowd_test, of_hosts_that_lose_patience) {
 }
 
 // Two wait for one ticket, which wakes everybody.
-TEST_P(crowd_test, of_hosts_at_one_ticket) {
+LEV_TEST(crowd_test, of_hosts_at_one_ticket) {
   runtime& r = open(by(wait_policy::directed));
   for (int i = 0; i < rounds(20); ++i) {
     ticket t = r.submit(nothing);
@@ -251,7 +251,7 @@ TEST_P(crowd_test, of_hosts_at_one_ticket) {
 }
 
 // One that is handed the core goes away for good: those who sleep are woken by their workers.
-TEST_P(crowd_test, whose_poller_leaves) {
+LEV_TEST(crowd_test, whose_poller_leaves) {
   runtime& r = open(by(wait_policy::directed));
   for (int i = 0; i < rounds(20); ++i) {
     std::vector<ticket> t(3 * available_cores());
@@ -287,7 +287,7 @@ std::uint64_t thread_cpu_ns() {
 }
 
 // The wait of the default policy is a short poll and then a sleep, however long it lasts.
-TEST_P(frugal_test, a_default_wait_costs_little_of_the_core) {
+LEV_TEST(frugal_test, a_default_wait_costs_little_of_the_core) {
   runtime& r = open();
   shared<gate_state> g;
   std::vector<ticket> tasks;
@@ -310,7 +310,7 @@ std::uint64_t others_cpu_ns() {
 }
 
 // As many workers as cores, and a host: one that polled would take the core from another thread.
-TEST_P(frugal_test, idle_workers_of_a_full_machine_do_not_poll) {
+LEV_TEST(frugal_test, idle_workers_of_a_full_machine_do_not_poll) {
   config c = settings();
   c.workers = static_cast<int>(available_cores());
   c.spin_ns = 4'000'000'000;

@@ -32,7 +32,7 @@ class wait_set_test : public machine_test {
 };
 LEV_ON_EVERY_MACHINE(wait_set_test);
 
-TEST_P(wait_set_test, all_waits_for_every_ticket_and_empties_them) {
+LEV_TEST(wait_set_test, all_waits_for_every_ticket_and_empties_them) {
   runtime& r = open();
   counter n = 0;
   std::vector<ticket> t;
@@ -43,7 +43,7 @@ TEST_P(wait_set_test, all_waits_for_every_ticket_and_empties_them) {
   EXPECT_EQ(all(t).code, status::ok);
 }
 
-TEST_P(wait_set_test, containers_of_tickets_are_predecessors_and_are_waited_for) {
+LEV_TEST(wait_set_test, containers_of_tickets_are_predecessors_and_are_waited_for) {
   runtime& r = open();
   counter n = 0;
   std::array<ticket, 3> first;
@@ -60,14 +60,14 @@ TEST_P(wait_set_test, containers_of_tickets_are_predecessors_and_are_waited_for)
   EXPECT_EQ(wait_all(first).code, status::ok);
 }
 
-TEST_P(wait_set_test, all_of_nothing_is_done_at_once) {
+LEV_TEST(wait_set_test, all_of_nothing_is_done_at_once) {
   open();
   std::vector<ticket> t(5);
   EXPECT_EQ(all(t).code, status::ok);
   EXPECT_EQ(wait_all(nullptr, 0).code, status::ok);
 }
 
-TEST_P(wait_set_test, all_gives_the_first_failure_by_position_and_counts_them) {
+LEV_TEST(wait_set_test, all_gives_the_first_failure_by_position_and_counts_them) {
   runtime& r = open();
   std::vector<ticket> t;
   for (int i = 0; i < 20; ++i) {
@@ -84,7 +84,7 @@ TEST_P(wait_set_test, all_gives_the_first_failure_by_position_and_counts_them) {
   }
 }
 
-TEST_P(wait_set_test, all_with_a_time_out_keeps_what_is_not_done) {
+LEV_TEST(wait_set_test, all_with_a_time_out_keeps_what_is_not_done) {
   runtime& r = open_parked();
   std::vector<ticket> t;
   t.push_back(r.submit(nothing));
@@ -102,7 +102,7 @@ TEST_P(wait_set_test, all_with_a_time_out_keeps_what_is_not_done) {
   EXPECT_EQ(all(t).code, status::ok);
 }
 
-TEST_P(wait_set_test, any_takes_each_ticket_once) {
+LEV_TEST(wait_set_test, any_takes_each_ticket_once) {
   runtime& r = open();
   std::vector<ticket> t;
   for (int i = 0; i < 50; ++i) t.push_back(r.submit(nothing));
@@ -119,7 +119,7 @@ TEST_P(wait_set_test, any_takes_each_ticket_once) {
   EXPECT_EQ(index, none_ready);
 }
 
-TEST_P(wait_set_test, any_among_several_ready_loses_none) {
+LEV_TEST(wait_set_test, any_among_several_ready_loses_none) {
   runtime& r = open();
   std::vector<ticket> t;
   for (int i = 0; i < 10; ++i) t.push_back(r.submit(nothing));
@@ -130,7 +130,7 @@ TEST_P(wait_set_test, any_among_several_ready_loses_none) {
   EXPECT_EQ(seen.size(), 10u);
 }
 
-TEST_P(wait_set_test, any_returns_the_one_that_is_done) {
+LEV_TEST(wait_set_test, any_returns_the_one_that_is_done) {
   runtime& r = open_parked();
   ticket first = r.submit(nothing);
   expect_all_done();
@@ -150,7 +150,7 @@ TEST_P(wait_set_test, any_returns_the_one_that_is_done) {
   EXPECT_TRUE(t[0]);
 }
 
-TEST_P(wait_set_test, any_reports_a_failure_with_its_place) {
+LEV_TEST(wait_set_test, any_reports_a_failure_with_its_place) {
   runtime& r = open();
   std::vector<ticket> t(3);
   t[2] = r.submit(throw_error, 5);
@@ -162,7 +162,7 @@ TEST_P(wait_set_test, any_reports_a_failure_with_its_place) {
 }
 
 // A number that is there twice: its outcome is reported once, then it is stale.
-TEST_P(wait_set_test, the_same_ticket_twice_is_reported_once) {
+LEV_TEST(wait_set_test, the_same_ticket_twice_is_reported_once) {
   runtime& r = open();
   ticket t = r.submit(nothing);
   std::uint64_t ids[2] = {t.id(), t.id()};
@@ -176,7 +176,7 @@ TEST_P(wait_set_test, the_same_ticket_twice_is_reported_once) {
 }
 
 // Always the next one is submitted when one is done: a sliding window.
-TEST_P(wait_set_test, any_drives_a_window_of_tasks) {
+LEV_TEST(wait_set_test, any_drives_a_window_of_tasks) {
   runtime& r = open();
   constexpr std::size_t window = 8;
   constexpr int count = 400;
@@ -194,7 +194,7 @@ TEST_P(wait_set_test, any_drives_a_window_of_tasks) {
   EXPECT_EQ(sum, std::int64_t{count - 1} * count * (2 * count - 1) / 6);
 }
 
-TEST_P(wait_set_test, tickets_of_two_runtimes_cannot_be_waited_for_together) {
+LEV_TEST(wait_set_test, tickets_of_two_runtimes_cannot_be_waited_for_together) {
   if (is_sim()) GTEST_SKIP() << "a host of virtual time waits in one runtime at a time";
   runtime& a = open();
   runtime b(settings());
@@ -211,7 +211,7 @@ TEST_P(wait_set_test, tickets_of_two_runtimes_cannot_be_waited_for_together) {
 const auto await_opening = define("wait_set.await_opening", [](ref<counter> n) {
   while (*n.to == 0) std::this_thread::yield();
 });
-TEST_P(wait_set_test, all_takes_no_ticket_for_one_of_another_runtime) {
+LEV_TEST(wait_set_test, all_takes_no_ticket_for_one_of_another_runtime) {
   if (!is_remote()) GTEST_SKIP() << "a host that helps would run the task that waits";
   runtime& a = open();
   runtime b(settings());
@@ -235,7 +235,7 @@ TEST_P(wait_set_test, all_takes_no_ticket_for_one_of_another_runtime) {
 void count_call(void* to) {
   static_cast<std::atomic<int>*>(to)->fetch_add(1);
 }
-TEST_P(wait_set_test, all_finds_each_ticket_wherever_it_stands) {
+LEV_TEST(wait_set_test, all_finds_each_ticket_wherever_it_stands) {
   runtime& r = open();
   for (const bool is_reversed : {false, true}) {
     counter n = 0;
@@ -310,7 +310,7 @@ const auto waits_in_time = define("wait_set.waits_in_time", [](ref<timed_wait> w
 });
 
 // A thread that the system keeps from its core may look too late: then another round shows it.
-TEST_P(wait_set_test, the_time_of_a_wait_begins_before_its_children) {
+LEV_TEST(wait_set_test, the_time_of_a_wait_begins_before_its_children) {
   if (is_sim()) GTEST_SKIP() << "its time passes by itself";
   LEV_SKIP_IF_REMOTE();
   config c = settings();
@@ -341,7 +341,7 @@ const auto all_in_steps =
 
 // However short the steps are in which a task waits for all: here its children wait for a task that
 // is queued behind it.
-TEST_P(wait_set_test, all_in_short_steps_keeps_nobody_from_running) {
+LEV_TEST(wait_set_test, all_in_short_steps_keeps_nobody_from_running) {
   LEV_SKIP_IF_REMOTE();
   config c = settings();
   c.wait = wait_policy::park;
@@ -365,7 +365,7 @@ struct held_service {
 const auto await_counter = define("wait_set.await_counter", [](ref<counter> n) {
   while (*n.to == 0) std::this_thread::yield();
 });
-TEST_P(wait_set_test, all_of_what_has_failed_by_now_runs_no_callback) {
+LEV_TEST(wait_set_test, all_of_what_has_failed_by_now_runs_no_callback) {
   if (!is_remote() || GetParam().workers != 1)
     GTEST_SKIP() << "another worker would take what is behind the task";
   runtime& r = open();
@@ -406,7 +406,7 @@ TEST_P(wait_set_test, all_of_what_has_failed_by_now_runs_no_callback) {
 const auto until_open = define("wait_set.until_open", [](ref<std::atomic<bool>> is_open) {
   while (!*is_open.to) std::this_thread::yield();
 });
-TEST_P(wait_set_test, a_poll_of_all_is_no_wait) {
+LEV_TEST(wait_set_test, a_poll_of_all_is_no_wait) {
   if (is_sim() || is_remote()) GTEST_SKIP() << "no worker of it polls a mailbox all the time";
   config c = settings();
   c.wait = wait_policy::park;

@@ -122,7 +122,7 @@ const tree_procedure& tree() {
   return p;
 }
 
-TEST_P(waiting_test, nothing_unrelated_runs_on_top_of_a_task_that_waits) {
+LEV_TEST(waiting_test, nothing_unrelated_runs_on_top_of_a_task_that_waits) {
   for (const std::uint32_t contexts : {0u, 1u, 3u}) {
     config c = settings();
     c.contexts = contexts;
@@ -162,7 +162,7 @@ const auto runs_loop = define("waiting.runs_loop", [](ref<runtime> home, ref<loo
   sums.to->right += b.sum == 64;
 });
 
-TEST_P(waiting_test, loops_of_queued_tasks_end_before_their_bodies) {
+LEV_TEST(waiting_test, loops_of_queued_tasks_end_before_their_bodies) {
   for (const std::uint32_t nest_max : {1u, 2u, 256u}) {
     config c = settings();
     c.nest_max = nest_max;
@@ -194,7 +194,7 @@ const nodes_procedure& nodes_by_bulk() {
   return p;
 }
 
-TEST_P(waiting_test, a_tree_of_bulks_is_as_deep_as_the_program_makes_it) {
+LEV_TEST(waiting_test, a_tree_of_bulks_is_as_deep_as_the_program_makes_it) {
   config c = settings();
   c.nest_max = 16;
   runtime& r = open(c);
@@ -224,7 +224,7 @@ const auto many_chains =
       sum = total;
     });
 
-TEST_P(waiting_test, chains_beside_each_other_are_not_deeper_than_one) {
+LEV_TEST(waiting_test, chains_beside_each_other_are_not_deeper_than_one) {
   config c = settings();
   c.nest_max = 64;
   runtime& r = open(c);
@@ -241,7 +241,7 @@ const auto has_child = define("waiting.with_child", [](ref<runtime> home, ref<st
   ++*n.to;
 });
 
-TEST_P(waiting_test, tasks_with_children_outnumber_the_tickets) {
+LEV_TEST(waiting_test, tasks_with_children_outnumber_the_tickets) {
   for (const std::uint32_t tickets : {2u, 8u, 64u}) {
     config c = settings();
     c.tickets = tickets;
@@ -275,7 +275,7 @@ const auto child_wants_mutex = define("waiting.child_wants_mutex", [](ref<held_m
   h.to->home->submit(locks(h.to->mutex), nothing).wait();
 });
 
-TEST_P(waiting_threads_test, a_task_that_holds_a_mutex_waits_for_its_child) {
+LEV_TEST(waiting_threads_test, a_task_that_holds_a_mutex_waits_for_its_child) {
   for (int round = 0; round < 20; ++round) {
     config c = parked();
     c.workers = larger(c.workers, 2);
@@ -317,7 +317,8 @@ const auto posts_and_waits = define("waiting.posts_and_waits", [](ref<posted_chi
   d.wait();
 });
 
-TEST_P(waiting_threads_test, a_child_that_nobody_waits_for_may_wait_for_what_is_after_its_parent) {
+LEV_TEST(waiting_threads_test,
+         a_child_that_nobody_waits_for_may_wait_for_what_is_after_its_parent) {
   config c = parked();
   c.workers = larger(c.workers, 2);
   runtime& r = open(c);
@@ -341,7 +342,7 @@ const auto waits_for_done =
       code = static_cast<int>(t.wait_outcome().code);
     });
 
-TEST_P(waiting_threads_test, a_wait_for_what_is_done_never_fails) {
+LEV_TEST(waiting_threads_test, a_wait_for_what_is_done_never_fails) {
   config c = parked();
   c.workers = larger(c.workers, 2);
   c.nest_max = 1;
@@ -354,7 +355,7 @@ TEST_P(waiting_threads_test, a_wait_for_what_is_done_never_fails) {
 }
 
 // A task that the host submits while all workers sleep: the host that waits for it runs it.
-TEST_P(waiting_threads_test, a_host_runs_what_it_waits_for_when_all_workers_sleep) {
+LEV_TEST(waiting_threads_test, a_host_runs_what_it_waits_for_when_all_workers_sleep) {
   config c = settings();
   c.spin_ns = 0;
   runtime& r = open(c);
@@ -394,7 +395,7 @@ const auto waits_in_steps = define("waiting.waits_in_steps", [](ref<late_ids> l,
 
 // However short a wait is, it lets others go first: those in other contexts, and those that are
 // queued.
-TEST_P(waiting_threads_test, short_waits_keep_nobody_from_running) {
+LEV_TEST(waiting_threads_test, short_waits_keep_nobody_from_running) {
   for (const unsigned count : {2u, 15u, 24u}) {
     config c = parked();
     c.workers = 1;
@@ -413,7 +414,7 @@ TEST_P(waiting_threads_test, short_waits_keep_nobody_from_running) {
   }
 }
 
-TEST_P(waiting_threads_test, more_waits_than_contexts_are_told) {
+LEV_TEST(waiting_threads_test, more_waits_than_contexts_are_told) {
   config c = parked();
   c.workers = 1;
   runtime& r = open(c);
@@ -452,7 +453,7 @@ void post_in_loop(ref<tree_of_loops> t, std::uint32_t depth) {
 
 // Loops wait in all contexts. Their pieces lie behind the filters, and the ready queue is full of
 // tasks for which there is no context.
-TEST_P(waiting_test, loops_find_their_pieces_behind_filters) {
+LEV_TEST(waiting_test, loops_find_their_pieces_behind_filters) {
   for (const std::uint32_t tickets : {4u, 1024u}) {
     config c = settings();
     c.tickets = tickets;
@@ -477,7 +478,7 @@ const auto submits_until_refused =
     });
 
 // A thread that has been woken in vain, and is in its own program or has ended since, runs nothing.
-TEST_P(waiting_threads_test, a_wake_up_that_is_left_over_is_no_work) {
+LEV_TEST(waiting_threads_test, a_wake_up_that_is_left_over_is_no_work) {
   config c = settings();
   c.tickets = 4;
   c.wait = wait_policy::park;

@@ -42,7 +42,7 @@ class columns_death : public machine_test {
 };
 LEV_ON_PROCESSES(columns_death);
 
-TEST_P(columns_death, only_the_task_that_died_is_run_again) {
+LEV_TEST(columns_death, only_the_task_that_died_is_run_again) {
   config c = settings();
   c.processes.max_attempts = 3;
   runtime& r = open(c);
@@ -54,7 +54,7 @@ TEST_P(columns_death, only_the_task_that_died_is_run_again) {
   EXPECT_EQ(r.count().reruns, 2u);
 }
 
-TEST_P(columns_death, poison_names_its_index_and_the_others_run) {
+LEV_TEST(columns_death, poison_names_its_index_and_the_others_run) {
   config c = settings();
   c.processes.max_attempts = 2;
   runtime& r = open(c);
@@ -74,7 +74,7 @@ TEST_P(columns_death, poison_names_its_index_and_the_others_run) {
 }
 
 // Few arguments, none of which has room in a local store.
-TEST_P(columns_death, one_column_that_is_worked_on_in_place) {
+LEV_TEST(columns_death, one_column_that_is_worked_on_in_place) {
   static const auto dies_at_zero = define("columns.dies_at_zero", [](inout<std::uint64_t> x) {
     if (x[0] == 0) raise(SIGKILL);
     x[0] += 100;
@@ -91,7 +91,7 @@ TEST_P(columns_death, one_column_that_is_worked_on_in_place) {
   for (std::uint32_t i = 0; i < count; ++i) EXPECT_EQ(x[i], i % 200 == 123 ? 0 : i + 101) << i;
 }
 
-TEST_P(columns_death, what_must_not_be_run_again_is_not) {
+LEV_TEST(columns_death, what_must_not_be_run_again_is_not) {
   procedure_info info = detail::describe("columns.dies_once", &die_at);
   info.may_rerun = false;
   runtime& r = open();
@@ -101,7 +101,7 @@ TEST_P(columns_death, what_must_not_be_run_again_is_not) {
 }
 
 // Workers are killed at random at every step of the protocol.
-TEST_P(columns_death, a_storm_loses_nothing) {
+LEV_TEST(columns_death, a_storm_loses_nothing) {
   config c = settings();
   c.processes.chaos = 20;
   c.processes.max_attempts = 1'000;

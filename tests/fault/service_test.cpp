@@ -66,7 +66,7 @@ config one_thread(wait_policy how = wait_policy::help) {
 }
 
 // Whether the service would run the task itself or leave it to the other runtime's worker.
-TEST_P(service_test, hears_of_deaths_while_its_callback_waits_elsewhere) {
+LEV_TEST(service_test, hears_of_deaths_while_its_callback_waits_elsewhere) {
   for (const wait_policy how : {wait_policy::help, wait_policy::park, wait_policy::spin}) {
     runtime& home = open();
     runtime elsewhere(one_thread(how));
@@ -77,7 +77,7 @@ TEST_P(service_test, hears_of_deaths_while_its_callback_waits_elsewhere) {
   }
 }
 
-TEST_P(service_test, hears_of_deaths_while_its_callback_is_in_a_loop_elsewhere) {
+LEV_TEST(service_test, hears_of_deaths_while_its_callback_is_in_a_loop_elsewhere) {
   runtime& home = open();
   runtime elsewhere(one_thread());
   std::atomic<int> ran{0};
@@ -95,7 +95,7 @@ TEST_P(service_test, hears_of_deaths_while_its_callback_is_in_a_loop_elsewhere) 
 }
 
 // It asks for more tickets than there are, and those that it holds are all.
-TEST_P(service_test, is_told_when_it_would_wait_for_itself_elsewhere) {
+LEV_TEST(service_test, is_told_when_it_would_wait_for_itself_elsewhere) {
   runtime& home = open();
   config c = one_thread();
   c.tickets = 2;
@@ -114,7 +114,7 @@ TEST_P(service_test, is_told_when_it_would_wait_for_itself_elsewhere) {
   EXPECT_EQ(last, status::would_block);
 }
 
-TEST_P(service_test, two_wait_for_deaths_in_each_others_runtime) {
+LEV_TEST(service_test, two_wait_for_deaths_in_each_others_runtime) {
   runtime& home = open();
   runtime other(settings());
   std::atomic<int> arrived{0};
@@ -175,7 +175,7 @@ const auto begins_some = define("service.begins_some", [](ref<homes> h) {
 
 // A callback that waits leaves its stack, in the middle of a call into the processes' runtime, to
 // a task that calls into that one, too.
-TEST_P(service_test, callbacks_on_several_stacks_of_a_thread_are_kept_apart) {
+LEV_TEST(service_test, callbacks_on_several_stacks_of_a_thread_are_kept_apart) {
   runtime& remote = open();
   runtime near(one_thread());
   homes h{&remote, &near, nullptr};
@@ -197,7 +197,7 @@ const auto waits_for_its_callback = define("service.waits_for_its_callback", [](
 });
 
 // The only worker of one runtime is needed while it waits in a callback for a task of a third one.
-TEST_P(service_test, a_worker_goes_on_while_a_callback_in_its_wait_waits_elsewhere) {
+LEV_TEST(service_test, a_worker_goes_on_while_a_callback_in_its_wait_waits_elsewhere) {
   runtime& remote = open();
   runtime near(one_thread());
   runtime far(one_thread());

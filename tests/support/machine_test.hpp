@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <ostream>
 #include <stdexcept>
@@ -37,10 +38,6 @@ struct machine_case {
 inline void PrintTo(const machine_case& c, std::ostream* out) {
   *out << c.machine << ", " << c.workers << " workers, staging " << static_cast<int>(c.staging)
        << ", seed " << c.seed;
-}
-
-inline std::string case_name(const testing::TestParamInfo<machine_case>& info) {
-  return info.param.name;
 }
 
 // A sanitizer looks at what runs, which is slow and the same on similar machines: it has one of
@@ -113,28 +110,53 @@ inline std::vector<machine_case> machines_of_many_hosts() {
   return all;
 }
 
-// A suite is a class, or another name of machine_test where it adds nothing: a class of its own has
-// GoogleTest's templates compiled once more.
-#define LEV_ON_EVERY_MACHINE(suite)                                                    \
-  INSTANTIATE_TEST_SUITE_P(on, suite, testing::ValuesIn(::lev::test::every_machine()), \
-                           ::lev::test::case_name)
-#define LEV_ON_LOCAL_MACHINES(suite)                                                    \
-  INSTANTIATE_TEST_SUITE_P(on, suite, testing::ValuesIn(::lev::test::local_machines()), \
-                           ::lev::test::case_name)
-#define LEV_ON_MACHINES_OF_MANY_HOSTS(suite)                                                    \
-  INSTANTIATE_TEST_SUITE_P(on, suite, testing::ValuesIn(::lev::test::machines_of_many_hosts()), \
-                           ::lev::test::case_name)
-#define LEV_ON_THREADS(suite)                                                         \
-  INSTANTIATE_TEST_SUITE_P(on, suite, testing::ValuesIn(::lev::test::threads_only()), \
-                           ::lev::test::case_name)
-#define LEV_ON_SIM(suite)                                                         \
-  GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(suite);                           \
-  INSTANTIATE_TEST_SUITE_P(on, suite, testing::ValuesIn(::lev::test::sim_only()), \
-                           ::lev::test::case_name)
+// A test on machines, which main() makes known to GoogleTest once for each case of its suite
+// (main.cpp). TEST_P does the same, and has 23 functions compiled for a test and 90 for a suite,
+// where this has 5 and 1: half of all functions, and a third of what compiling these tests took.
+struct noted_test {
+  const char* suite;
+  const char* name;
+  const char* file;
+  int line;
+  testing::Test* (*make)();
+};
+using machine_cases = std::vector<machine_case> (*)();
 
-#define LEV_ON_PROCESSES(suite)                                                         \
-  INSTANTIATE_TEST_SUITE_P(on, suite, testing::ValuesIn(::lev::test::processes_only()), \
-                           ::lev::test::case_name)
+inline std::vector<noted_test>& noted_tests() {
+  static std::vector<noted_test> all;
+  return all;
+}
+inline std::map<std::string, machine_cases>& cases_of_suites() {
+  static std::map<std::string, machine_cases> all;
+  return all;
+}
+inline bool note_test(const noted_test& t) {
+  noted_tests().push_back(t);
+  return true;
+}
+inline bool note_cases(const char* suite, machine_cases cases) {
+  return cases_of_suites().emplace(suite, cases).second;
+}
+inline const machine_case* current_case = nullptr;  // that of the test that runs
+
+// A suite is a class, or another name of machine_test where it adds nothing.
+#define LEV_TEST(suite, name)                                                                      \
+  struct suite##_##name : suite {                                                                  \
+    void TestBody() override;                                                                      \
+  };                                                                                               \
+  [[maybe_unused]] const bool suite##_##name##_is_noted = ::lev::test::note_test(                  \
+      {#suite, #name, __FILE__, __LINE__, []() -> testing::Test* { return new suite##_##name; }}); \
+  void suite##_##name::TestBody()
+
+#define LEV_ON(suite, cases)                      \
+  [[maybe_unused]] const bool suite##_has_cases = \
+      ::lev::test::note_cases(#suite, &::lev::test::cases)
+#define LEV_ON_EVERY_MACHINE(suite) LEV_ON(suite, every_machine)
+#define LEV_ON_LOCAL_MACHINES(suite) LEV_ON(suite, local_machines)
+#define LEV_ON_MACHINES_OF_MANY_HOSTS(suite) LEV_ON(suite, machines_of_many_hosts)
+#define LEV_ON_THREADS(suite) LEV_ON(suite, threads_only)
+#define LEV_ON_SIM(suite) LEV_ON(suite, sim_only)
+#define LEV_ON_PROCESSES(suite) LEV_ON(suite, processes_only)
 
 // For tests whose tasks submit, or touch the host's own objects.
 #define LEV_SKIP_IF_REMOTE()                                                              \
@@ -154,8 +176,10 @@ inline void start_alarm() {
   alarm(alarm_seconds);
 }
 
-class machine_test : public testing::TestWithParam<machine_case> {
+class machine_test : public testing::Test {
  protected:
+  static const machine_case& GetParam() { return *current_case; }
+
   void SetUp() override {
     if (const char* why = machine_unavailable(GetParam().machine)) GTEST_SKIP() << why;
     start_alarm();
