@@ -24,18 +24,18 @@ does not run. Values are read at the submit. The end of the `with` block waits f
 Thread safety: one thread at a time. Cost: a submit takes little more than Runtime.submit(), and
 waits for the scope's oldest tasks where all tickets are in use.)";
 
-constexpr const char* submit_doc =
+constexpr const char* ordered_submit_doc =
     R"(Hands over one task. There is no Ticket: wait() waits for all of them.
 
 args and options: as of Runtime.submit(). Raises what that raises; then nothing is submitted. Raises
 ValueError for a procedure with `result` parameters: give it an array to write to.)";
 
-constexpr const char* submit_sig =
+constexpr const char* ordered_submit_sig =
     "def submit(self, procedure: Procedure, *args: object, "
     "locks: Mutex | Iterable[Mutex] = (), priority: int = 0, key: int = 0, grain: int = 0, "
     "task_timeout: float | None = None, max_attempts: int = 0) -> None";
 
-constexpr const char* wait_doc = R"(Waits until all tasks submitted so far are complete.
+constexpr const char* ordered_wait_doc = R"(Waits until all tasks submitted so far are complete.
 
 timeout: seconds; None waits for ever, 0 polls. Raises what became of the first task that failed, in
 the order of the submits, as Ticket.wait() does; its `failures` counts those that failed, and those
@@ -126,9 +126,9 @@ class ordered_object {
   bool is_in_use_ = false;  // with the GIL
 };
 
-void submit(ordered_object& self, nb::object procedure, nb::args args, nb::object locks,
-            nb::object priority, nb::object key, nb::object grain, nb::object task_timeout,
-            nb::object max_attempts) {
+void submit_ordered(ordered_object& self, nb::object procedure, nb::args args, nb::object locks,
+                    nb::object priority, nb::object key, nb::object grain, nb::object task_timeout,
+                    nb::object max_attempts) {
   const given_options given{nb::tuple(), locks, priority, key, grain, task_timeout, max_attempts};
   self.submit(procedure_in(procedure), args, given.read());
 }
@@ -138,13 +138,13 @@ void submit(ordered_object& self, nb::object procedure, nb::args args, nb::objec
 void bind_ordered(nb::module_& m, nb::handle of_runtime) {
   nb::class_<ordered_object> c(m, "Ordered", ordered_doc);
   const nb::tuple none;
-  c.def("submit", &submit, nb::arg("procedure"), nb::arg("args"), nb::arg("locks").none() = none,
+  c.def("submit", &submit_ordered, nb::arg("procedure"), nb::arg("args"), nb::arg("locks").none() = none,
         nb::arg("priority").none() = 0, nb::arg("key").none() = 0, nb::arg("grain").none() = 0,
         nb::arg("task_timeout") = nb::none(), nb::arg("max_attempts").none() = 0,
-        nb::sig(submit_sig), submit_doc);
+        nb::sig(ordered_submit_sig), ordered_submit_doc);
   bind_refusal<void>(c, "submit", 1, "locks, priority, key, grain, task_timeout, max_attempts");
   c.def("wait", &ordered_object::wait, nb::arg("timeout") = nb::none(),
-        nb::sig("def wait(self, timeout: float | None = None) -> None"), wait_doc)
+        nb::sig("def wait(self, timeout: float | None = None) -> None"), ordered_wait_doc)
       .def(
           "__enter__", [](nb::object self) { return self; },
           nb::sig("def __enter__(self) -> Ordered"))

@@ -75,7 +75,7 @@ void add(table& all, const char* name, const char* signature, void (*function)(P
   all[name] = p;
 }
 
-table make_table() {
+table make_built_in() {
   table all;
   const parameter factor{"value", 'f', 8, 0};
   const parameter in_f8{"in", 'f', 8, 0};
@@ -119,7 +119,7 @@ void register_plan(plan& p, body run) {
 }
 
 const plan& builtin(const std::string& name) {
-  static const table all = make_table();
+  static const table all = make_built_in();
   const auto found = all.find(name);
   if (found != all.end()) return *found->second;
   std::string known;
