@@ -11,7 +11,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from conftest import needs_processes
+from conftest import LIMIT, needs_processes
 from mpi_jobs import LAUNCHERS, Job, missing
 
 import leveret
@@ -173,7 +173,7 @@ def test_the_bench(tmp_path: Path) -> None:
     job = Job("openmpi", tmp_path)
     command = [sys.executable, "-m", "leveret", "bench", "mpi", "--quick", "--json"]
     done = subprocess.run(
-        command, env=job.environment(), capture_output=True, text=True, timeout=100, check=False
+        command, env=job.environment(), capture_output=True, text=True, timeout=LIMIT, check=False
     )
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)["figures"]

@@ -3,7 +3,7 @@
 1. 4 ranks hand 1,000 tasks that abort to 2 workers that they share: ranks_lost, named.
 2. The likelihood of trees of 107 species, a task for each inner node, by 1 to 4 ranks on two cores:
    time with 2 workers that all share, over time with a private pool of 2 workers for each rank. In
-   turns, in one job; waiting for each level of the tree, and (graph_) by dependencies.
+   turns, in one job: waiting for each level of the tree, then (graph_) by dependencies.
 
 Needs mpi4py and an mpirun. The ranks run mpi_ranks.py.
 """
@@ -62,18 +62,21 @@ def run_ranks(ranks: int, *arguments: object) -> Any:
     return json.loads(lines[-1]) if lines and done.returncode == 0 else None
 
 
+def _times(ranks: int, rounds: int, trees: int) -> list[list[tuple[float, float]]]:
+    """By schedule: seconds of each round with workers that are shared, and with private ones."""
+    times: list[list[tuple[float, float]]] | None = run_ranks(ranks, "likelihood", rounds, trees)
+    if times is None:
+        raise Unavailable(f"a job of {ranks} ranks did not end as it should", Status.UNAVAILABLE)
+    return times
+
+
 def _likelihoods(
-    rounds: int, trees: int, schedule: int, prefix: str, goal: str
+    of_ranks: list[list[tuple[float, float]]], trees: int, prefix: str, goal: str
 ) -> dict[str, dict[str, Any]]:
     """The figures of one schedule: each number of ranks, and their geometric mean."""
     figures = {}
     everything: list[list[float]] = []
-    for ranks in range(1, RANKS + 1):
-        times = run_ranks(ranks, "likelihood", rounds, trees, schedule)
-        if times is None:
-            raise Unavailable(
-                f"a job of {ranks} ranks did not end as it should", Status.UNAVAILABLE
-            )
+    for ranks, times in enumerate(of_ranks, start=1):
         ratios = [shared / private for shared, private in times]
         figures[f"{prefix}shared_over_private_{ranks}"] = figure(ratios, "", "", PRIVATE)
         each_us = [shared * 1e6 / trees for shared, _ in times]
@@ -95,7 +98,9 @@ def measure(quick: bool) -> dict[str, Any]:
         "ranks_lost": figure([lost], "", "= 0"),
         "named": figure([named], "", f"= {tasks}"),
     }
+    of_ranks = [_times(ranks, rounds, trees) for ranks in range(1, RANKS + 1)]
     for schedule, prefix in enumerate(SCHEDULES):
         goal = "" if schedule else "< 1"
-        figures.update(_likelihoods(rounds, trees, schedule, prefix, goal))
+        times = [each[schedule] for each in of_ranks]
+        figures.update(_likelihoods(times, trees, prefix, goal))
     return {"bench": "mpi", "figures": figures, "machine": machine(), "commit": "unknown"}

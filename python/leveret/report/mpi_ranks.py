@@ -39,31 +39,33 @@ def abort(tasks: int) -> dict[str, int]:
     return {"ranks": comm.allreduce(1), "named": comm.allreduce(named)}
 
 
-def likelihood(rounds: int, trees: int, dependencies: int) -> list[tuple[float, float]]:
-    """Seconds for so many trees on each rank: with shared workers, with private ones.
+def likelihood(rounds: int, trees: int) -> list[list[tuple[float, float]]]:
+    """Seconds for so many trees on each rank, by round: with shared workers, with private ones.
 
-    The time of a round is that of its slowest rank.
+    First in phases, then by dependencies. The time of a round is that of its slowest rank.
     """
-    comm = MPI.COMM_WORLD
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:WORKERS])  # workers inherit it
-    shared = Runtime("processes", workers=WORKERS, pool=pool_name(comm))
+    shared = Runtime("processes", workers=WORKERS, pool=pool_name(MPI.COMM_WORLD))
     private = Runtime("processes", workers=WORKERS)
-    times: list[tuple[float, float]] = []
     with shared, private:
-        for i in range(-1, rounds):  # the first one warms up
-            pair: Any = []
-            for runtime in (shared, private) if i % 2 else (private, shared):
-                comm.Barrier()
-                report = apps.likelihood(
-                    runtime,
-                    steps=trees,
-                    dice=False,
-                    dependencies=bool(dependencies),
-                    check=False,
-                )
-                pair.append(comm.allreduce(report.seconds, op=MPI.MAX))
-            if i >= 0:
-                times.append((pair[0], pair[1]) if i % 2 else (pair[1], pair[0]))
+        return [_in_turns(shared, private, rounds, trees, graph) for graph in (False, True)]
+
+
+def _in_turns(
+    shared: Runtime, private: Runtime, rounds: int, trees: int, dependencies: bool
+) -> list[tuple[float, float]]:
+    comm = MPI.COMM_WORLD
+    times: list[tuple[float, float]] = []
+    for i in range(-1, rounds):  # the first one warms up
+        pair: Any = []
+        for runtime in (shared, private) if i % 2 else (private, shared):
+            comm.Barrier()
+            report = apps.likelihood(
+                runtime, steps=trees, dice=False, dependencies=dependencies, check=False
+            )
+            pair.append(comm.allreduce(report.seconds, op=MPI.MAX))
+        if i >= 0:
+            times.append((pair[0], pair[1]) if i % 2 else (pair[1], pair[0]))
     return times
 
 
