@@ -1,6 +1,7 @@
 // Machines and costs of rows, and what was read of them; see world.hpp.
 #include <leveret_papers/world.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -88,8 +89,11 @@ cell::machine_file world::file(const std::string& name) const {
   return f;
 }
 
-double world::constant(const cell::machine_file& f, const std::string& name) {
-  read_.insert(name);
+double world::constant(const cell::machine_file& f, const char* name) {
+  if (std::find(constants_.begin(), constants_.end(), name) == constants_.end()) {
+    read_.insert(name);
+    constants_.push_back(name);
+  }
   return f.value(name);
 }
 
@@ -108,7 +112,17 @@ cell::report world::run(cell::machine& m) {
   return r;
 }
 
-double world::number(const std::string& name) {
+// Programs ask at each step of theirs, by names that they have as literals.
+double world::number(const char* name) {
+  const auto known = std::find_if(numbers_.begin(), numbers_.end(),
+                                  [&](const auto& each) { return each.first == name; });
+  if (known != numbers_.end()) return known->second;
+  const double value = look_up(name);
+  numbers_.emplace_back(name, value);
+  return value;
+}
+
+double world::look_up(const std::string& name) {
   const auto found = built_in_costs().find(name);
   if (found == built_in_costs().end()) refuse("costs.toml has no " + name);
   read_.insert(name);
@@ -116,11 +130,11 @@ double world::number(const std::string& name) {
   return change == changed_.end() ? found->second.value : change->second;
 }
 
-cycles world::cost_of(const std::string& name) {
+cycles world::cost_of(const char* name) {
   return cycles(static_cast<std::int64_t>(std::llround(number(name))));
 }
 
-virtual_time world::time_of(const std::string& name) {
+virtual_time world::time_of(const char* name) {
   return virtual_time(static_cast<std::int64_t>(std::llround(number(name) * 1e9)));
 }
 

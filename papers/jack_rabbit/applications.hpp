@@ -23,7 +23,7 @@ struct rabbit_bodies {
   unsigned steps = 100;
   unsigned spes = 6;
   bool is_double_buffered = false;
-  std::string cost{};  // the constant of a task's mean time
+  const char* cost = "";  // the constant of a task's mean time
 };
 double bodies_seconds(world& w, const rabbit_bodies& what);
 unsigned sets_of(unsigned bodies);

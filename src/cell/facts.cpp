@@ -259,11 +259,10 @@ const std::vector<constant>& machine_file::constants() const {
 }
 
 double machine_file::value(std::string_view constant_name) const {
-  std::vector<std::string> names;
-  for (const constant& c : parts_->constants) {
+  for (const constant& c : parts_->constants)
     if (c.name == constant_name) return c.value;
-    names.push_back(c.name);
-  }
+  std::vector<std::string> names;
+  for (const constant& c : parts_->constants) names.push_back(c.name);
   const std::string name(constant_name);
   refuse(parts_->name, "unknown name '" + name + "'" + near(name, names));
 }

@@ -13,6 +13,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace leveret_papers {
@@ -51,8 +52,9 @@ class world {
     own_work_ = own_work;
   }
 
-  // A constant of a machine; noted as read.
-  double constant(const cell::machine_file& f, const std::string& name);
+  // A constant of a machine; noted as read. A name is known by its address: it is a literal, here
+  // and below.
+  double constant(const cell::machine_file& f, const char* name);
   // A machine file that is built in, with the changes.
   cell::machine_file file(const std::string& name) const;
   // For a machine: programs that do not get on for a second, as ever looking for what never comes,
@@ -63,9 +65,9 @@ class world {
   // The same of a run of Leveret's, which is over: the hash of its turns.
   void note_run(std::uint64_t hash) { hash_ = hash_ * 31 + hash; }
 
-  double number(const std::string& name);
-  cycles cost_of(const std::string& name);        // of one in cycles
-  virtual_time time_of(const std::string& name);  // of one in us
+  double number(const char* name);
+  cycles cost_of(const char* name);        // of one in cycles
+  virtual_time time_of(const char* name);  // of one in us
 
   const std::set<std::string>& read() const { return read_; }
   std::uint64_t events() const { return events_; }
@@ -73,12 +75,15 @@ class world {
 
  private:
   void check_machines() const;
+  double look_up(const std::string& name);
 
   std::map<std::string, double> changed_;
   bool is_full_;
   bool is_by_leveret_ = false;
   double own_work_ = 1;
   std::set<std::string> read_;
+  std::vector<std::pair<const char*, double>> numbers_;  // that were asked for
+  std::vector<const char*> constants_;                   // of machines, that were asked for
   std::uint64_t events_ = 0;
   std::uint64_t hash_ = 0;
 };
