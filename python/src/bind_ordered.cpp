@@ -138,10 +138,10 @@ void submit_ordered(ordered_object& self, nb::object procedure, nb::args args, n
 void bind_ordered(nb::module_& m, nb::handle of_runtime) {
   nb::class_<ordered_object> c(m, "Ordered", ordered_doc);
   const nb::tuple none;
-  c.def("submit", &submit_ordered, nb::arg("procedure"), nb::arg("args"), nb::arg("locks").none() = none,
-        nb::arg("priority").none() = 0, nb::arg("key").none() = 0, nb::arg("grain").none() = 0,
-        nb::arg("task_timeout") = nb::none(), nb::arg("max_attempts").none() = 0,
-        nb::sig(ordered_submit_sig), ordered_submit_doc);
+  c.def("submit", &submit_ordered, nb::arg("procedure"), nb::arg("args"),
+        nb::arg("locks").none() = none, nb::arg("priority").none() = 0, nb::arg("key").none() = 0,
+        nb::arg("grain").none() = 0, nb::arg("task_timeout") = nb::none(),
+        nb::arg("max_attempts").none() = 0, nb::sig(ordered_submit_sig), ordered_submit_doc);
   bind_refusal<void>(c, "submit", 1, "locks, priority, key, grain, task_timeout, max_attempts");
   c.def("wait", &ordered_object::wait, nb::arg("timeout") = nb::none(),
         nb::sig("def wait(self, timeout: float | None = None) -> None"), ordered_wait_doc)
