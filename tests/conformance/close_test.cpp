@@ -298,7 +298,7 @@ LEV_TEST(close_test, while_others_submit_does_all_that_it_lets_in) {
     std::vector<std::thread> hosts;
     for (int i = 0; i < 2; ++i) {
       hosts.emplace_back([&] {
-        for (;; ++ready) {
+        for (;; ++ready, ready.notify_one()) {
           ticket t = r.try_submit(pack(nothing), nullptr, nullptr);
           if (!t) return;
           const status code = t.wait_outcome(wait_limit_ns()).code;
@@ -307,7 +307,7 @@ LEV_TEST(close_test, while_others_submit_does_all_that_it_lets_in) {
         }
       });
     }
-    while (ready < 4) std::this_thread::yield();
+    for (int n = 0; n < 4; n = ready) ready.wait(n);
     EXPECT_EQ(r.close(wait_limit_ns()), status::ok);
     for (std::thread& h : hosts) h.join();
     ASSERT_EQ(lost, 0);
