@@ -31,7 +31,6 @@ LEV_ON_EVERY_MACHINE(close_test);
 
 using close_processes_test = close_test;
 LEV_ON_PROCESSES(close_processes_test);
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(close_processes_test);  // none with TSan
 
 LEV_TEST(close_test, drains_what_was_submitted) {
   counter n = 0;

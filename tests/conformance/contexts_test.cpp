@@ -455,7 +455,6 @@ LEV_TEST(contexts_test, bad_numbers_of_contexts_are_refused) {
 
 using contexts_remote_test = machine_test;
 LEV_ON_PROCESSES(contexts_remote_test);
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(contexts_remote_test);  // none with TSan
 
 // Before the task runs, one by one and in bulk.
 LEV_TEST(contexts_remote_test, far_memory_is_refused) {

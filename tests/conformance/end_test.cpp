@@ -161,7 +161,6 @@ LEV_TEST(end_test, a_time_limit_needs_worker_processes) {
 
 using end_running_test = end_test;
 LEV_ON_PROCESSES(end_running_test);
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(end_running_test);
 
 LEV_TEST(end_running_test, a_running_task_is_cancelled) {
   runtime& r = open_parked();

@@ -27,7 +27,6 @@ class ends_together_test : public machine_test {
   }
 };
 LEV_ON_PROCESSES(ends_together_test);
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ends_together_test);  // none with TSan
 
 // The callback of each task waits for the one `step` further on, and so round.
 class circle {
@@ -46,7 +45,7 @@ class circle {
   }
   void await() const {
     for (const member& m : members_) {
-      while (m.code == status::pending) std::this_thread::yield();
+      m.code.wait(status::pending);
       EXPECT_NE(m.code, status::timed_out);
       EXPECT_NE(m.code, status::would_deadlock);
     }
@@ -64,6 +63,7 @@ class circle {
   static void call(void* context) {
     auto& m = *static_cast<member*>(context);
     m.code = m.other->wait_outcome(m.limit_ns).code;
+    m.code.notify_one();
   }
   const std::size_t step_;
   std::vector<member> members_;
@@ -76,10 +76,13 @@ struct wake {
   static void hold(void* context, int, int) {
     auto& w = *static_cast<wake*>(context);
     w.has_come = true;
-    while (!w.may_end) std::this_thread::yield();
+    w.has_come.notify_one();
+    w.may_end.wait(false);
   }
-  void await() const {
-    while (!has_come) std::this_thread::yield();
+  void await() const { has_come.wait(false); }
+  void end() {
+    may_end = true;
+    may_end.notify_one();
   }
 };
 
@@ -113,7 +116,7 @@ LEV_TEST(ends_together_test, tasks_that_were_to_end) {
     std::thread([&] {
       for (std::size_t i = static_cast<std::size_t>(workers); i < t.size(); ++i) t[i].end();
     }).join();
-    w.may_end = true;
+    w.end();
     calls.await();
     EXPECT_EQ(calls.code_of(0), status::poison);
     expect_all_done();
@@ -147,7 +150,7 @@ LEV_TEST(ends_together_test, a_mutex_and_the_end_of_its_holder) {
   w.await();
   // The end of the task beside it is in its worker's lane by now, or soon.
   for (int turn = 0; turn < 3'000'000; ++turn) asm volatile("");
-  w.may_end = true;
+  w.end();
   calls.await();
   EXPECT_EQ(calls.code_of(0), status::poison);
   EXPECT_EQ(calls.code_of(2), status::ok);

@@ -46,7 +46,6 @@ class level_test : public machine_test {
   std::optional<gate> other_;
 };
 LEV_ON_PROCESSES(level_test);
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(level_test);  // none with TSan
 
 LEV_TEST(level_test, short_tasks_end_while_a_long_one_runs) {
   runtime& r = open_occupied();

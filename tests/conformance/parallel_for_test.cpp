@@ -221,7 +221,6 @@ LEV_TEST(parallel_for_threads_test, runs_where_another_host_holds_all_tickets) {
 
 using parallel_for_remote_test = machine_test;
 LEV_ON_PROCESSES(parallel_for_remote_test);
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(parallel_for_remote_test);  // none with TSan
 
 // A body refers to the host's memory.
 LEV_TEST(parallel_for_remote_test, is_refused_and_calls_no_body) {

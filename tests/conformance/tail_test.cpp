@@ -33,7 +33,6 @@ LEV_ON_THREADS(tail_threads_test);
 
 using tail_processes_test = tail_test;
 LEV_ON_PROCESSES(tail_processes_test);
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(tail_processes_test);  // none with TSan
 
 // A callback that waits for another task.
 struct waits_for {
