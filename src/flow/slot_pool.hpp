@@ -172,7 +172,12 @@ class slot_pool {
     const std::uint64_t opened =
         s.state.open((flags & task_detached) != 0 ? std::uint64_t{state_bits::released} : 0);
     static_cast<detail::task_head&>(s) = head;
-    s.flags = flags;
+    // A caller that knows that it has none has found a head without any.
+    if (__builtin_constant_p(flags) && flags == 0) {
+      LEV_DCHECK(head.flags == 0);
+    } else {
+      s.flags = flags;
+    }
     s.parent = by.task;
     s.parent_generation = by.generation;
     s.dice_depth = 0;
