@@ -103,7 +103,7 @@ def paths_in(text):
 def tests_in(text, path):
     """Names of the tests in a source: of GoogleTest, or the texts that scenarios are named by."""
     if path.endswith("_test.cpp"):
-        return set(re.findall(r"^TEST(?:_P|_F)?\(\w+, (\w+)\)", text, re.MULTILINE))
+        return set(re.findall(r"^(?:LEV_)?TEST(?:_P|_F)?\(\w+, (\w+)\)", text, re.MULTILINE))
     if path.endswith("_model.cpp"):
         return set(re.findall(r'\.check<.+>\("([^"]+)"\)', text))
     return set(re.findall(r'"([^"\n]*)"', text))

@@ -64,7 +64,7 @@ class Reading(unittest.TestCase):
         self.assertEqual(tables.rows("| a | b |\n|---|---|\n| `x` | 1\\|2 |\n"), [["`x`", "1|2"]])
 
     def test_names_of_tests(self):
-        source = 'TEST_P(full_test, fails)\nTEST(a, b)\n// TEST(a, no)\n"text"\n'
+        source = 'LEV_TEST(full_test, fails)\nTEST(a, b)\n// TEST(a, no)\n"text"\n'
         self.assertEqual(tables.tests_in(source, "tests/x/y_test.cpp"), {"fails", "b"})
         scenario = '.check<two<1>>("two")\n.plant("fault", "two")\n'
         self.assertEqual(tables.tests_in(scenario, "tests/model/x_model.cpp"), {"two"})
