@@ -223,8 +223,7 @@ static bool is_below(const runtime_state& c, const participant& p) noexcept {
 [[gnu::noinline]] participant* here(runtime_state& c) noexcept {
   const thread_notes& notes = this_thread_notes;
   auto* last = static_cast<participant*>(notes.self);
-  // A runtime that was never open has the number that means none.
-  LEV_DCHECK(notes.runtime_id != c.id || last == nullptr || last->engine == &c);
+  LEV_DCHECK(notes.runtime_id != c.id || last->engine == &c);
   if (notes.runtime_id == c.id) return last;
   auto* const actor = static_cast<participant*>(notes.actor);
   if (actor == nullptr || actor->engine != &c) return find_binding(c);

@@ -34,6 +34,9 @@ class core_lists {
   core_list<> lists_[count];
 };
 
+// The number of a runtime that was never open: no thread notes it.
+constexpr std::uint64_t never_open = ~std::uint64_t{0};
+
 struct engine {
   config settings;
   lev::machine* machine = nullptr;
@@ -59,7 +62,7 @@ struct engine {
   // The procedures whose typed calls take it: all, where there is a heavy fence, or none.
   std::uint32_t straight_procedures = 0;
   std::uint32_t turns_per_look = 1;  // idle polling: turns between looks at the shared queues
-  std::uint64_t id = 0;              // unique in the process
+  std::uint64_t id = never_open;     // unique in the process
 
   slot_pool task_slots;
   scheduler sched;
