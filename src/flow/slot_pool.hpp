@@ -155,29 +155,37 @@ class slot_pool {
   std::uint32_t listed_count() const noexcept { return first_own_; }
 
   // write() writes a task into a slot that was taken for it, and returns what task_state::open()
-  // does; write_near() is for a task whose arguments all lie in the slot.
+  // does. write_near() is for a task whose arguments all lie in the slot, and whose head has no
+  // flags.
   [[gnu::always_inline]] std::uint64_t write(std::uint32_t task, const detail::task_head& head,
                                              std::uint8_t flags, const argument* arguments,
                                              task_parent by = {}) noexcept {
     LEV_DCHECK(head.argument_count <= argument_count_max);
-    const std::uint64_t opened = write_near(task, head, flags, arguments, by);
+    const std::uint64_t opened = write_slot(at(task), head, flags, arguments, by);
+    at(task).flags = flags;
     if (head.argument_count > near_arguments) [[unlikely]]
       write_rest(task, head.argument_count, arguments);
     return opened;
   }
+  template <std::uint8_t flags>
   [[gnu::always_inline]] std::uint64_t write_near(std::uint32_t task, const detail::task_head& head,
-                                                  std::uint8_t flags, const argument* arguments,
+                                                  const argument* arguments,
                                                   task_parent by) noexcept {
-    slot& s = at(task);
+    LEV_DCHECK(head.argument_count <= near_arguments && head.flags == 0);
+    const std::uint64_t opened = write_slot(at(task), head, flags, arguments, by);
+    if constexpr (flags != 0) at(task).flags = flags;
+    return opened;
+  }
+
+ private:
+  // All but the flags, which are the head's, and the rest of the arguments.
+  [[gnu::always_inline]] static std::uint64_t write_slot(slot& s, const detail::task_head& head,
+                                                         std::uint8_t flags,
+                                                         const argument* arguments,
+                                                         task_parent by) noexcept {
     const std::uint64_t opened =
         s.state.open((flags & task_detached) != 0 ? std::uint64_t{state_bits::released} : 0);
     static_cast<detail::task_head&>(s) = head;
-    // A caller that knows that it has none has found a head without any.
-    if (__builtin_constant_p(flags) && flags == 0) {
-      LEV_DCHECK(head.flags == 0);
-    } else {
-      s.flags = flags;
-    }
     s.parent = by.task;
     s.parent_generation = by.generation;
     s.dice_depth = 0;
@@ -186,8 +194,6 @@ class slot_pool {
     for (unsigned i = 0; i < near_arguments && i < count; ++i) s.arguments[i] = arguments[i];
     return opened;
   }
-
- private:
   bool is_half_taken() const noexcept { return last_.size() * 2 <= first_own_ - first_last_; }
   [[gnu::noinline]] bool give_kept(std::uint32_t index) noexcept {
     if (index >= first_own_) {

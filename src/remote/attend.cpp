@@ -253,9 +253,9 @@ bool remote_crew::end_running(bool all) noexcept {
 void attend(remote_crew& r, participant& self) noexcept {
   LEV_DCHECK(r.is_service(self) && runs_here(self));
   // The caller tends the lines afterwards.
-  const bool was_tending = std::exchange(self.is_tending, true);
+  const bool was_tending = std::exchange(self.calls.is_tending, true);
   attend_all(r, self);
-  self.is_tending = was_tending;
+  self.calls.is_tending = was_tending;
 }
 
 std::uint64_t service_deadline(remote_crew& r) noexcept {

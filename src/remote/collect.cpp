@@ -247,7 +247,7 @@ unsigned end_turn_with_ends(remote_crew& r, participant& self, std::uint32_t wor
 }
 
 bool owes_no_ends(remote_crew& r, participant& self) noexcept {
-  if (self.running != nullptr || self.is_tending) return false;
+  if (self.running != nullptr || self.calls.is_tending) return false;
   if (owes_ends(self)) tell_ends(r.e, self);
   return true;
 }

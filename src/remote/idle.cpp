@@ -120,7 +120,7 @@ class watching {
       crew_.remote->unwatch();
       if (has_remote_work(crew_)) tend_all(crew_, self_);
     }
-    self_.is_tending = was_tending_;
+    self_.calls.is_tending = was_tending_;
   }
   watching(watching&&) = delete;
 
@@ -128,7 +128,8 @@ class watching {
   remote_crew& crew_;
   participant& self_;
   tender& own_;
-  bool was_tending_ = std::exchange(self_.is_tending, false);  // the wait is that of a callback
+  bool was_tending_ =
+      std::exchange(self_.calls.is_tending, false);  // the wait is that of a callback
   bool was_watching_ = std::exchange(own_.is_watching, true);
 };
 

@@ -197,7 +197,7 @@ bool fill_line(remote_crew& r, std::uint32_t worker, ending& over) noexcept {
 // task must be queued.
 static bool send_straight(remote_crew& r, participant& self, std::uint32_t task) noexcept {
   engine& e = r.e;
-  if (self.is_tending || self.comes_back || e.sched.has_waiting() ||
+  if (self.calls.is_tending || self.calls.comes_back || e.sched.has_waiting() ||
       !e.sched.ready().first().looks_empty() || e.cancelling.load(memory_order_relaxed) != 0 ||
       r.is_traced)
     return false;
@@ -247,11 +247,11 @@ static void send_ready(remote_crew& r) noexcept {
 // The participant that has queued a task sends it off if a worker has room: at once in or below a
 // callback, otherwise when it has finished telling or tending.
 void remote_crew::queued(participant& self) noexcept {
-  if (self.running != nullptr || self.comes_back) {
+  if (self.running != nullptr || self.calls.comes_back) {
     send_ready(*this);
   } else if (self.is_telling) {
     self.queues_late = true;
-  } else if (!self.is_tending) {
+  } else if (!self.calls.is_tending) {
     tend_all(*this, self);
   }
 }

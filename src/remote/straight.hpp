@@ -19,7 +19,7 @@ namespace lev {
 // Whether a plain task of this submitter may go to a worker without a queue: it is not in the
 // middle of other ends, and no other task is ready before it.
 inline bool may_send_straight(engine& e, const participant& self) noexcept {
-  return !self.is_in_the_middle() && !e.sched.has_filters() && !e.sched.has_waiting() &&
+  return !self.calls.is_any() && !e.sched.has_filters() && !e.sched.has_waiting() &&
          e.sched.ready().first().looks_empty();
 }
 

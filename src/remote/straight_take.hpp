@@ -96,12 +96,12 @@ template <bool has_tickets>
 [[gnu::always_inline]] inline bool take_plain_ends(remote_crew& r, participant& self,
                                                    awaited_tickets& awaited) noexcept {
   engine& e = r.e;
-  LEV_DCHECK(!self.is_tending && self.aside.ended_pieces == 0);
+  LEV_DCHECK(!self.calls.is_tending && self.aside.ended_pieces == 0);
   unsigned found = 0;
-  self.is_tending = true;  // a part of a task that goes on is posted afterwards
+  self.calls.is_tending = true;  // a part of a task that goes on is posted afterwards
   for (std::uint32_t w = 0; w < e.workers; ++w)
     found |= look_at_line<has_tickets>(r, self, w, awaited);
-  self.is_tending = false;
+  self.calls.is_tending = false;
   if ((found & look_told) != 0) tell_barrier(e);
   // A host that has queued a task meanwhile found the lines full, and has left it to this one.
   return (found & look_more) == 0 && !e.sched.has_waiting() &&
@@ -114,7 +114,7 @@ template <bool has_tickets>
 inline bool may_take_ends(remote_crew& r, participant& self) noexcept {
   const std::uint64_t any = reinterpret_cast<std::uintptr_t>(self.running) |
                             reinterpret_cast<std::uintptr_t>(self.draining);
-  if (any == 0 && !is_any(self.aside) && !self.is_tending) [[likely]]
+  if (any == 0 && !is_any(self.aside) && !self.calls.is_tending) [[likely]]
     return true;
   return owes_no_ends(r, self);
 }

@@ -139,7 +139,7 @@ namespace {
 
 turn_result tend_once(remote_crew& r, participant& self) noexcept {
   engine& e = r.e;
-  const bool was_tending = std::exchange(self.is_tending, true);
+  const bool was_tending = std::exchange(self.calls.is_tending, true);
   if (e.sched.has_waiting() && e.sched.ready().first().size() < e.takers) run_pass(e, self);
   turn_result found = turn_result::nothing;
   bool is_one_away = false;
@@ -157,7 +157,7 @@ turn_result tend_once(remote_crew& r, participant& self) noexcept {
     if (line_wants(r, i)) found = larger(found, tend_line(r, self, i));
   }
   if (found != turn_result::more && e.workers > 1 && level(r)) found = turn_result::more;
-  self.is_tending = was_tending;
+  self.calls.is_tending = was_tending;
   return found;
 }
 
@@ -179,9 +179,9 @@ void tend_all(remote_crew& r, participant& self) noexcept {
     if (self.counters.completed.read() == before) return;
     makes_ready |= self.aside.ended_pieces != 0;
     // A task that this makes ready is sent off by the next turn of the loop, not by a nested call.
-    const bool was_tending = std::exchange(self.is_tending, true);
+    const bool was_tending = std::exchange(self.calls.is_tending, true);
     if (self.aside.ended_pieces != 0) count_ended_pieces(e, self);
-    self.is_tending = was_tending;
+    self.calls.is_tending = was_tending;
     tell_barrier(e);
     if (!makes_ready) return;
   }

@@ -212,7 +212,7 @@ static bool is_below(const runtime_state& c, const participant& p) noexcept {
   const bool is_new = self == nullptr;
   if (is_new) self = bind(c);
   if (self == nullptr) return nullptr;
-  self->comes_back = comes_back;
+  self->calls.comes_back = comes_back;
   note_last(c.id, self);
   if (!is_new) return self;
   if (c.is_started && !c.is_watched.exchange(true, memory_order_relaxed))

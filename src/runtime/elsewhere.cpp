@@ -85,7 +85,7 @@ std::uint64_t submit_elsewhere(runtime_state& c, participant& self, const draft&
   self.counters.submitted.add(1);
   if (is_closing_behind_fence(c)) [[unlikely]]
     return submit_too_late(c, self, task, d);
-  const std::uint64_t opened = c.task_slots.write_near(task, d, 0, d.arguments, {});
+  const std::uint64_t opened = c.task_slots.write_near<0>(task, d, d.arguments, {});
   return r.shares_workers ? send_to_shared(r, self, task, opened)
                           : send_plainly<false>(r, self, task, opened);
 }

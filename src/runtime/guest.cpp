@@ -101,7 +101,7 @@ participant* outer_of(const runtime_state& c, const participant& self,
     if (other.caps.virtual_time) return nullptr;
     if (other.crew->is_service(*actor)) return actor;
     if (!other.has_contexts) continue;
-    const bool may_wait = c.has_contexts || self.comes_back;
+    const bool may_wait = c.has_contexts || self.calls.comes_back;
     return actor->running != nullptr && may_wait ? actor : nullptr;
   }
   return nullptr;

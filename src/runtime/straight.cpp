@@ -58,7 +58,7 @@ template <bool are_near, bool is_post>
     return submit_late(c, d, is_post, self, task);
   constexpr std::uint8_t flags = is_post ? task_detached : 0;
   const std::uint64_t opened =
-      are_near ? c.task_slots.write_near(task, d, flags, d.arguments, parent_of(by))
+      are_near ? c.task_slots.write_near<flags>(task, d, d.arguments, parent_of(by))
                : c.task_slots.write(task, d, flags, d.arguments, parent_of(by));
   const std::uint64_t id = opened_ticket(task, opened);
   if (c.sched.has_filters()) [[unlikely]]
@@ -85,7 +85,7 @@ template <bool names_memory, bool is_post>
   self.counters.submitted.add(1);
   constexpr std::uint8_t flags = is_post ? task_detached : 0;
   const std::uint64_t opened =
-      c.task_slots.write_near(task, d, flags, d.arguments, {by.task, generation_of(by)});
+      c.task_slots.write_near<flags>(task, d, d.arguments, {by.task, generation_of(by)});
   const std::uint64_t id = opened_ticket(task, opened);
   if (c.sched.has_filters()) [[unlikely]]
     return filter_plainly(c, self, id);

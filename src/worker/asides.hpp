@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 namespace lev {
 
@@ -12,14 +13,17 @@ struct asides {
   // Pieces that were completed here, and are not counted at their join yet (gcell's batched
   // notification, GC-10).
   std::uint32_t ended_pieces = 0;
-  bool is_mailbox_open : 1 = false;  // as the owner has it
-  bool was_last_poller : 1 = false;  // while a participant sleeps: see wake_another()
-  std::uint8_t other_contexts = 0;   // under way, on stacks other than the current one
-  std::uint8_t pieces_in_a_row = 0;  // run, and no look at the shared queues since
-  bool has_failing : 1 = false;      // tasks to be failed without running
-  bool has_own_mode : 1 = false;     // its floating-point mode is not the usual one
+  std::uint8_t is_mailbox_open : 1 = false;  // as the owner has it
+  std::uint8_t was_last_poller : 1 = false;  // while a participant sleeps: see wake_another()
+  std::uint8_t unused_below : 6 = 0;         // named, as an unnamed bit has any value
+  std::uint8_t other_contexts = 0;           // under way, on stacks other than the current one
+  std::uint8_t pieces_in_a_row = 0;          // run, and no look at the shared queues since
+  std::uint8_t has_failing : 1 = false;      // tasks to be failed without running
+  std::uint8_t has_own_mode : 1 = false;     // its floating-point mode is not the usual one
+  std::uint8_t unused_above : 6 = 0;
 };
 static_assert(sizeof(asides) == sizeof(std::uint64_t) &&
+              std::has_unique_object_representations_v<asides> &&
               std::endian::native == std::endian::little);
 
 inline bool is_any(const asides& a) noexcept {

@@ -364,7 +364,7 @@ transfer_set* make_transfers(contexts& c) noexcept {
   }
   LEV_DCHECK(set == nullptr || set->pending == 0);
   LEV_DCHECK(!c.self->running->has_transfers);
-  c.self->running->has_transfers = true;
+  c.self->running->has_transfers = set != nullptr;
   return c.self->running->transfers = set;
 }
 

@@ -244,6 +244,24 @@ struct guest_place {
   atomic<std::uint32_t> waits{0};
 };
 
+// In the middle of what calls a participant is.
+struct calls_below {
+  // Its thread is below in a call of this runtime, as another participant, perhaps on a stack that
+  // it has left.
+  bool comes_back = false;
+  // It tends lines of workers in other processes: what its completions make ready is posted
+  // afterwards.
+  bool is_tending = false;
+
+  // By one comparison.
+  bool is_any() const noexcept {
+    std::uint16_t both = 0;
+    static_assert(sizeof(calls_below) == sizeof both);
+    std::memcpy(&both, this, sizeof both);
+    return both != 0;
+  }
+};
+
 struct alignas(line_pair_bytes) participant {
   lev::engine* engine = nullptr;
   std::uint32_t index = 0;
@@ -309,19 +327,7 @@ struct alignas(line_pair_bytes) participant {
   // The participant of another runtime in whose task or callback this one's thread serves.
   participant* serves_in = nullptr;
   bool calls_others = false;  // a task of its has called into another runtime
-  // Its thread is below in a call of this runtime, as another participant, perhaps on a stack that
-  // it has left.
-  bool comes_back = false;
-  // It tends lines of workers in other processes: what its completions make ready is posted
-  // afterwards.
-  bool is_tending = false;
-  // Whether one of the two is so: one comparison.
-  bool is_in_the_middle() const noexcept {
-    std::uint16_t both = 0;
-    static_assert(sizeof comes_back + sizeof is_tending == sizeof both);
-    std::memcpy(&both, &comes_back, sizeof both);
-    return both != 0;
-  }
+  calls_below calls;
   job* ahead[ahead_max];  // staged, oldest first
   std::uint32_t ahead_count = 0;
   job* draining = nullptr;  // executed; its outputs are in flight

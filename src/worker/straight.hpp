@@ -27,11 +27,13 @@ constexpr std::uint32_t shape_of(std::uint32_t flags, std::uint32_t arguments) n
   return flags << 8 | arguments;
 }
 
-// What is to be seen at the slot of a task that its caller may take, and at the engine.
-inline bool runs_straight(const engine& e, const slot& s) noexcept {
+// What is to be seen at the engine, and at the slot of a task that its caller has taken.
+inline bool runs_straight(const engine& e) noexcept {
+  return e.runs_plainly.load(memory_order_relaxed) != 0;
+}
+inline bool is_straight(const slot& s) noexcept {
   static_assert((near_arguments & (near_arguments + 1)) == 0);  // all bits of what is below
-  const std::uint32_t more = shape_of(s.flags, s.argument_count) & ~shape_of(0, near_arguments);
-  return more == 0 && e.runs_plainly.load(memory_order_relaxed) != 0;
+  return (shape_of(s.flags, s.argument_count) & ~shape_of(0, near_arguments)) == 0;
 }
 
 // Runs the body. False: it has ended the task otherwise.
@@ -67,11 +69,11 @@ inline bool runs_straight(const engine& e, const slot& s) noexcept {
 [[gnu::always_inline]] inline bool run_child(engine& e, participant& self, child one) noexcept {
   if (!self.inbox.ends_with(one.task())) return false;
   slot& s = e.task_slots.at(one.task());
-  if (s.state.word() != task_state<>::pending_word(one.generation()) || is_any_due(self.aside))
-      [[unlikely]]
+  if (s.state.word() != task_state<>::pending_word(one.generation()) || !runs_straight(e) ||
+      is_any_due(self.aside)) [[unlikely]]
     return run_child_with_care(e, self, one);
   if (!self.inbox.try_pop_last()) return false;
-  if (!runs_straight(e, s) || !keeps_plain_mode(self)) [[unlikely]]
+  if (!is_straight(s) || !keeps_plain_mode(self)) [[unlikely]]
     return run_taken_child(e, self, one);
   LEV_DCHECK(self.running != nullptr && self.running->task != one.task());
   job j{job::to_be_taken{}};

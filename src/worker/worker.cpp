@@ -221,7 +221,7 @@ bool divide(engine& e, participant& self, std::uint32_t task) noexcept {
                                              std::uint32_t task) noexcept {
   slot& s = e.task_slots.at(task);
   const std::uint64_t seen = s.state.word();
-  if (static_cast<std::uint32_t>(seen) == state_bits::live && runs_straight(e, s) &&
+  if (static_cast<std::uint32_t>(seen) == state_bits::live && is_straight(s) && runs_straight(e) &&
       !is_any_due(self.aside)) [[likely]]
     return run_straight(e, self, s, task, seen);
   run_plainly(e, self, s, task, seen, nullptr);
@@ -423,7 +423,8 @@ inline bool take_more(engine& e, participant& self, std::uint32_t* task) noexcep
     if (is_over(what) || !take_more(e, taker, &task)) return;
     slot& s = e.task_slots.at(task);
     const std::uint64_t seen = s.state.word();
-    if (static_cast<std::uint32_t>(seen) == state_bits::live && runs_straight(e, s)) [[likely]] {
+    if (static_cast<std::uint32_t>(seen) == state_bits::live && is_straight(s) && runs_straight(e))
+        [[likely]] {
       run_straight(e, taker, s, task, seen);
     } else {
       run_plainly(e, taker, s, task, seen, nullptr);

@@ -98,6 +98,10 @@ const auto dies = lev::define("short.dies", [] { _exit(7); });
 
 std::uint64_t words[1024];
 
+const auto fetches = lev::define("short.fetches", [](std::uint64_t first) {
+  lev::this_task().get(lev::far<std::uint64_t>(words, 1024), first, 1, 0);
+});
+
 using act = void (*)(lev::runtime&);
 const act acts[] = {
     [](lev::runtime& r) {
@@ -111,6 +115,7 @@ const act acts[] = {
     },
     [](lev::runtime& r) { r.submit_bulk(500, increment, lev::each(words, 1)).wait(); },
     [](lev::runtime& r) { r.submit(throws).wait(); },
+    [](lev::runtime& r) { r.submit(fetches, std::uint64_t{0}).wait(); },
     [](lev::runtime& r) { r.parallel_for({0, 1000}, [](lev::range) {}); },
     [](lev::runtime& r) {
       r.submit_bulk(64, [](std::size_t i, lev::descriptor& d) {

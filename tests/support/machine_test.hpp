@@ -134,8 +134,11 @@ inline bool note_test(const noted_test& t) {
   noted_tests().push_back(t);
   return true;
 }
+// A suite that is given cases twice has none, which main() refuses.
 inline bool note_cases(const char* suite, machine_cases cases) {
-  return cases_of_suites().emplace(suite, cases).second;
+  const auto [place, is_new] = cases_of_suites().emplace(suite, cases);
+  if (!is_new) place->second = nullptr;
+  return is_new;
 }
 inline const machine_case* current_case = nullptr;  // that of the test that runs
 
