@@ -27,8 +27,8 @@ struct child {
   std::uint32_t task() const noexcept { return static_cast<std::uint32_t>(id) - 1; }
   std::uint32_t generation() const noexcept { return static_cast<std::uint32_t>(id >> 32); }
 };
-// run_plainly() runs a task that was taken from a queue, of that word, which is not for the straight
-// line (straight.hpp). `by`, if not null, holds its ticket. True: the ticket is consumed.
+// run_plainly() runs a task that was taken from a queue, of that word, which is not for the
+// straight line (straight.hpp). `by`, if not null, holds its ticket. True: the ticket is consumed.
 [[gnu::noinline]] bool run_plainly(engine& e, participant& self, slot& s, std::uint32_t task,
                                    std::uint64_t seen, const child* by) noexcept;
 // end_otherwise() brings a task to its end that has not simply succeeded there.
