@@ -34,9 +34,11 @@ struct awaited {
 };
 
 // The word of one task is mostly the same as before, with nothing announced.
-inline bool is_over(awaited& what) noexcept {
-  if (what.one == nullptr) return what.is_there();
+inline bool is_one_over(const awaited& what) noexcept {
   return what.one->word() != what.pending && !what.one->is_still(what.pending);
+}
+inline bool is_over(awaited& what) noexcept {
+  return what.one != nullptr ? is_one_over(what) : what.is_there();
 }
 
 // When a wait inside a task gives up: when every context of every participant waits, or when no

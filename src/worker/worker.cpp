@@ -224,7 +224,7 @@ bool divide(engine& e, participant& self, std::uint32_t task) noexcept {
   if (static_cast<std::uint32_t>(seen) == state_bits::live && is_straight(s) && runs_straight(e) &&
       !is_any_due(self.aside)) [[likely]]
     return run_straight(e, self, s, task, seen);
-  run_plainly(e, self, s, task, seen, nullptr);
+  run_seen(e, self, s, task, seen, nullptr);
 }
 
 job* new_frame(engine& e, participant& self) noexcept {
@@ -415,19 +415,22 @@ inline bool take_more(engine& e, participant& self, std::uint32_t* task) noexcep
     run_seen(e, self, s, task, s.state.word(), nullptr);
   }
 }
+// `awaits_one`: the end of one task.
+template <bool awaits_one>
 [[gnu::always_inline]] inline void run_more(engine& e, participant& self, awaited& what) noexcept {
   std::uint32_t task = no_slot;
   for (std::uint32_t left = more_tasks_max; left != 0; --left) {
     participant& taker = anew(self);
     if (is_any(taker.aside)) return run_more_with_care(e, taker, what);
-    if (is_over(what) || !take_more(e, taker, &task)) return;
+    if (awaits_one ? is_one_over(what) : what.is_there()) return;
+    if (!take_more(e, taker, &task)) return;
     slot& s = e.task_slots.at(task);
     const std::uint64_t seen = s.state.word();
     if (static_cast<std::uint32_t>(seen) == state_bits::live && is_straight(s) && runs_straight(e))
         [[likely]] {
       run_straight(e, taker, s, task, seen);
     } else {
-      run_plainly(e, taker, s, task, seen, nullptr);
+      run_seen(e, taker, s, task, seen, nullptr);
     }
   }
 }
@@ -447,7 +450,8 @@ bool run_some(engine& e, participant& self, awaited* what) noexcept {
   if (task == no_slot) return false;
   turn_to_work(e, self, false);
   run_taken(e, self, task);
-  if (what != nullptr) run_more(e, self, *what);
+  if (what == nullptr) return true;
+  what->one != nullptr ? run_more<true>(e, self, *what) : run_more<false>(e, self, *what);
   return true;
 }
 
