@@ -183,6 +183,18 @@ TEST(sim_test, an_idle_runtime_lets_time_pass_only_when_asked) {
   EXPECT_GE(r.now_ns(), ns_of(5'000'000'000u));
 }
 
+TEST(sim_test, a_wait_that_nothing_can_end_is_told) {
+  start_alarm();
+  config c;
+  c.machine = "sim";
+  runtime r(c);
+  r.begin_submit();
+  r.submit(nothing).wait();
+  EXPECT_EQ(r.wait_for_completion().code, status::would_deadlock);
+  r.end_submit();
+  EXPECT_EQ(r.wait_for_completion().code, status::ok);
+}
+
 TEST(sim_test, tasks_of_a_bulk_that_take_for_ever_take_long) {
   config c;
   c.machine = "sim";
