@@ -131,6 +131,17 @@ def places_in(text):
     return re.findall(r"`([\w:]+)` in `(\w[\w./]*\.\w+)`", text)
 
 
+def walk(root):
+    """The walk of one task in ARCHITECTURE.md: the steps, their functions, and their files."""
+    found = [row for row in page_rows(root, "ARCHITECTURE.md") if re.match(r"\d ", row[0])]
+    return [(row[0], CODE.findall(row[1]), row[2].split(", ")) for row in found]
+
+
+def definition(name):
+    """Matches a function of that name with its body, and no call of it."""
+    return re.compile(rf"^(?! *return)[^\n/;]*[\w>&*] {name}\([^;{{]*\{{", re.MULTILINE)
+
+
 def pages(root):
     return {page.path: read(root, page.path) for page in blocks.pages(root)}
 

@@ -52,6 +52,12 @@ class Reading(unittest.TestCase):
     def test_links(self):
         self.assertEqual(self.page.links, [(1, "there.md#part")])
 
+    def test_a_definition_is_no_call(self):
+        found = tables.definition("take")
+        self.assertTrue(found.search("inline bool take(engine& e,\n  job& j) noexcept {\n"))
+        self.assertFalse(found.search("  return take(e, j);\n  if (!take(e, j)) {\n"))
+        self.assertFalse(found.search("// The bool take() gives {\nbool take(engine& e);\n"))
+
     def test_a_block_without_end(self):
         self.assertEqual(blocks.parse("a\n```cpp\nint x;\n").unclosed, 2)
 

@@ -40,7 +40,11 @@ REPEATED = [
         "column_arguments_max",
         1,
     ),
+    ("docs/how-to/wait.md", r"up to (\d+) more posts", "src/runtime/submit.cpp", "at_once_max", 1),
+    ("docs/how-to/wait.md", r"(\d+) spare tickets", "src/runtime/open.cpp", "spare_per_taker", 1),
+    ("src/worker/README.md", r"again for the next (\d+)", "src/worker/take.hpp", "catches_forgiven", 1),
     ("src/flow/README.md", r"(\d+) for each worker", "src/runtime/open.cpp", "spare_per_taker", 1),
+    ("src/worker/README.md", r"fewer than (\w+) ready", "src/worker/take.hpp", "catch_min", 1),
     ("src/worker/README.md", r"queues every (\d+) to", "src/runtime/open.cpp", "look_ns", 1),
     (
         "src/machines/processes/README.md",
@@ -61,6 +65,12 @@ class Tables(unittest.TestCase):
             if len(row) == 5
         }
         self.assertEqual(written, declared)
+
+    def test_statuses_say_where_they_arrive(self):
+        for row in tables.page_rows(ROOT, "docs/reference/statuses.md"):
+            if len(row) == 5 and not row[3].startswith("reserved"):
+                with self.subTest(row[0]):
+                    self.assertRegex(row[2], r"^(all|[SWORX]( [SWORX])*)$")
 
     def test_config(self):
         written = {
@@ -142,6 +152,15 @@ class Tables(unittest.TestCase):
             for name, path in tables.places_in(text):
                 with self.subTest(f"{page}: {name} in {path}"):
                     self.assertIn(name.rsplit("::")[-1], tables.read(ROOT, path))
+
+    def test_steps_of_the_walk_are_in_their_files(self):
+        found = tables.walk(ROOT)
+        self.assertEqual(len(found), 9)
+        for step, names, paths in found:
+            text = "".join(tables.read(ROOT, path) for path in paths)
+            for name in names:
+                with self.subTest(f"{step}: {name}"):
+                    self.assertRegex(text, tables.definition(name.rsplit("::")[-1]))
 
     def test_paths_exist(self):
         for page, text in tables.pages(ROOT).items():
