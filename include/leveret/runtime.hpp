@@ -207,8 +207,8 @@ class runtime {
   // a slot of its own, so filters, traces and counters see pieces of the range. A refused task
   // counts as failed: wait() throws an error that names the first failed task of a piece, and
   // outcome::failures counts all. If tasks do not run in this process with their memory in place
-  // (sim, processes, staging::copy), the form above is used. Cost: an eighth of the instructions of
-  // an empty submit.
+  // (sim, processes, staging::copy), the form above is used. Cost: a fifth of the instructions of an
+  // empty submit.
   template <class Make>
   ticket submit_bulk(any_thread, std::size_t count, Make& make) {
     auto call = [](void* context, std::size_t i, descriptor& d) {
@@ -285,10 +285,11 @@ class runtime {
 
   // The global barrier. begin_submit() opens a phase; end_submit() says that no more tasks come
   // from outside; wait_for_completion() blocks until that was said and every task is complete.
-  // Without begin/end it waits for all tasks submitted so far and their children. There is one
-  // phase: only the last of several submitters may call end_submit(). Returns the first failure
-  // among released or posted tasks since the last call. Errors: would_deadlock inside a task;
-  // timed_out. Paper: Jack Rabbit section 4.3.
+  // Without begin/end it waits until no task is left, including those that other threads submit
+  // meanwhile. There is one phase: only the last of several submitters may call end_submit().
+  // Returns the first failure among released or posted tasks since the last call. Errors:
+  // would_deadlock inside a task, and on `sim` if nothing can end the wait; timed_out. Paper: Jack
+  // Rabbit section 4.3.
   void begin_submit() noexcept;
   void end_submit() noexcept;
   outcome wait_for_completion(std::int64_t timeout_ns = no_timeout) noexcept;
