@@ -4,6 +4,7 @@ Run with: python3 -m unittest discover tests/tidy. Each case is one file in a sm
 banned words are put together from halves so that tidy does not find them in this file.
 """
 
+import fnmatch
 import re
 import shutil
 import subprocess
@@ -22,6 +23,7 @@ from tidy_rules.memory import atomic_declarations
 from tidy_rules.source import SourceFile, Tree
 
 ROOT = Path(__file__).resolve().parents[2]
+SOURCES = (".hpp", ".cpp", ".S")
 WORK, NAP = "wo" + "rk", "sleep" + "_for"
 HEAD = "// What this file is for, told in one sentence.\n"
 PYTHON_HEAD = '"""What this file is for, told in one sentence."""\n'
@@ -264,6 +266,15 @@ class TidyTest(unittest.TestCase):
         self.assertEqual(folders, set(ROOMS))
         lone = [room for room in ROOMS if not list((ROOT / "src" / room).rglob("README.md"))]
         self.assertEqual(lone, [], "rooms without a README")
+
+    def test_the_readme_of_a_room_names_its_files(self):
+        for readme in sorted((ROOT / "src").rglob("README.md")):
+            text = readme.read_text(encoding="utf-8").replace("CPU", "*")
+            said = [a or b for a, b in re.findall(r"`([\w*]+)\.[\w*]+`|`(\w+\*)`", text)]
+            sources = [path for path in readme.parent.iterdir() if path.suffix in SOURCES]
+            for stem in sorted({path.stem for path in sources}):
+                with self.subTest(f"{readme.parent.name}: {stem}"):
+                    self.assertTrue(any(fnmatch.fnmatch(stem, name) for name in said))
 
     def test_file_head(self):
         cases = [
