@@ -48,7 +48,7 @@ memory_uses::region& memory_uses::search(const argument& a) {
     meetings_[i].with->is_alone = false;
     is_alone = false;
   }
-  // Of a region that is written, a task that reads has not looked at all neighbours.
+  // A task that reads a region which was written has not looked at all its neighbours.
   if (is_output(a) || !own.was_written) own.is_alone = is_alone;
   recent_of(a) = &own;
   return own;

@@ -201,7 +201,7 @@ class memory_uses {
   std::vector<reader> readers_;
   std::uint32_t free_reader_ = nobody;  // the first of those that are free
   std::size_t free_readers_ = 0;
-  // Of the task that was looked up.
+  // What the look-up of a task has found.
   std::vector<named_region> named_;
   std::vector<meeting> meetings_;
 };

@@ -24,7 +24,7 @@ class ready_queue {
   using ring = index_ring<Env>;
   static constexpr std::uint32_t rings_max = 8;
 
-  // Where a participant queues, and where it takes. Its own.
+  // Where a participant queues, and where it takes. Each has its own.
   struct place {
     ring* home = nullptr;      // the ring of the tasks that it queues
     std::uint32_t first = 0;   // the number of that ring

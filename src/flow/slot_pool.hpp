@@ -25,7 +25,7 @@ struct task_parent {
 
 class slot_pool {
  public:
-  // How many there are of each kind: of the free and the spare ones a power of two.
+  // How many slots there are of each kind; free and spare ones are a power of two.
   struct counts {
     std::uint32_t free;
     std::uint32_t spare;

@@ -125,7 +125,7 @@ participant* bind(runtime_state& c) noexcept {
   for (std::uint32_t i = c.first_host; i + 1 < c.participant_count; ++i) {
     participant& p = c.participants[i];
     if (!try_bind(c, p)) continue;
-    // As the thread before left it (unbind()).
+    // The thread before has left it so (unbind()).
     LEV_ASSERT(p.index == i && is_at_rest(p));
     use(c, i);
     mine->push_back({c.id, &p});

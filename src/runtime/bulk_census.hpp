@@ -38,7 +38,7 @@ class bulk_census {
   }
 
  private:
-  // As many as there are hosts, with some in each: less than a million.
+  // Bits of a count. There are some bulks for each host: less than a million.
   static constexpr unsigned count_bits = 20;
   static constexpr std::uint64_t count_max = (1u << count_bits) - 1;
   static constexpr std::uint64_t one_open = 1;

@@ -123,7 +123,7 @@ class made_range {
     }
     return d;
   }
-  // As far as a worker looks ahead: the beginning of each of the first three.
+  // Fetches as much as a worker looks ahead: the beginning of each of the first three.
   [[gnu::always_inline]] static void fetch_memory(const descriptor& d) noexcept {
     unsigned rows = 0;
     for (unsigned i = 0; i < d.argument_count && i < argument_count_max; ++i) {

@@ -30,7 +30,7 @@ constexpr std::size_t local_store_limit = std::size_t{1} << 32;
 constexpr std::size_t context_stack_min = 32 << 10;
 constexpr std::size_t context_stack_limit = std::size_t{1} << 32;
 
-// As the messages below have them.
+// The messages below have these numbers.
 static_assert(workers_max == 1024 && ahead_max == 16 && contexts_max == 16);
 // A participant's number, plus 1, has 16 bits in a task's state word and in a mailbox's lease: the
 // workers, the service, the hosts, and the one kept for close().

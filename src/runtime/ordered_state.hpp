@@ -63,7 +63,7 @@ struct ordered::state final : detail::scope {
   std::size_t give_back() noexcept override;
 
  private:
-  // As long as it lives, a call of the scope; false: another one is under way.
+  // A call of the scope, for as long as it lives; false: another one is under way.
   class call {
    public:
     // Pairs with the end of the last call.

@@ -213,8 +213,7 @@ constexpr std::uint32_t at_once_max = 32;
 }
 
 // The straight path of a crew that must be asked what it can do, and whose tasks may have memory to
-// be copied.
-// `p` is the task's procedure.
+// be copied. `p` is the task's procedure.
 [[gnu::always_inline]] inline std::uint64_t try_elsewhere(runtime_state& c, participant& self,
                                                           const draft& d, bool detached,
                                                           const procedure_entry& p,

@@ -332,7 +332,7 @@ outcome wait_any_id(runtime_state* c, std::uint64_t* ids, std::size_t count, std
   participant* self = here(*c);
   if (self == nullptr && c->why_absent != nullptr) return {status::closed};
   participant& waiter =
-      self != nullptr ? *self : c->participants[c->first_host];  // not armed without
+      self != nullptr ? *self : c->participants[c->first_host];  // which is not armed
   await_any what(*c, waiter, ids, count);
   const std::uint64_t deadline = timeout_ns < 0 ? no_deadline : deadline_after(*c, timeout_ns);
   if (!what.is_there() && self != nullptr && all_wait_for_themselves(*c, *self, ids, count))

@@ -88,7 +88,7 @@ class heap_blocks {
     place.value() = {bytes, begin};
     free_.insert(std::move(place));
   }
-  // Of the two that touch, one at most has a place in line.
+  // At most one of the two that touch has a place in line.
   by_address::iterator join(by_address::iterator a, by_address::iterator b) noexcept {
     free_.erase({a->second.bytes, a->first});
     free_.erase({b->second.bytes, b->first});

@@ -313,7 +313,7 @@ void give_block(heap& h, std::uintptr_t begin, std::size_t bytes) noexcept {
 }  // namespace
 
 int out_of_the_way(int file) noexcept {
-  // Of the usual limit of 1,024. A number is not used again soon: if the program has closed a file
+  // Within the usual limit of 1,024. No number is used again soon: if the program has closed a file
   // of ours, our next one is not taken for it.
   constexpr int first = 640;
   constexpr unsigned numbers = 256;

@@ -66,7 +66,7 @@ inline bool is_plain_row(const argument& a) noexcept {
          a.address - 1 < ~a.row_bytes;
 }
 
-// Of the declared kind, not sliced, a value, a result or one row of memory.
+// Whether it is of the declared kind, not sliced, and a value, a result or one row of memory.
 inline bool is_plain(const argument& a, const procedure_entry& p, unsigned i) noexcept {
   if ((head_of(a) & p.plain_masks[i]) != p.plain_words[i]) return false;
   if ((p.memory >> i & 1) != 0) return is_plain_row(a);

@@ -37,12 +37,12 @@ inline std::uint32_t flags_of(const asides& a) noexcept {
   std::memcpy(&word, reinterpret_cast<const char*>(&a) + sizeof a.ended_pieces, sizeof word);
   return word;
 }
-// What concerns the next task of the own inbox: who else is to have a look, or a turn, before it.
+// Whether another look, or another's turn, comes before the next task of the inbox.
 inline bool is_turn_due(const asides& a) noexcept {
   constexpr std::uint32_t all_but_failing_and_mode = 0x00ffffff;
   return (flags_of(a) & all_but_failing_and_mode) != 0;
 }
-// What concerns a task that is run on top of another one.
+// Whether anything concerns a task that is run on top of another one.
 inline bool is_any_due(const asides& a) noexcept {
   constexpr std::uint32_t all_but_contexts_and_pieces = 0xff0000ff;
   return a.ended_pieces != 0 || (flags_of(a) & all_but_contexts_and_pieces) != 0;

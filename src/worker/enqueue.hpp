@@ -75,7 +75,7 @@ inline void note_places(const slot& s, task_hint& h, std::uint32_t which) noexce
   h.which = which;
 }
 
-// Notes where the data of a task of procedure `p` is that goes to this place of the own inbox. Most
+// Notes where the data is of a task of procedure `p` that goes to this place of self's inbox. Most
 // tasks declare no memory. `below` is hints_below before and after.
 inline void note_hint(engine& e, participant& self, std::uint32_t task, const procedure_entry& p,
                       std::uint32_t place, std::uint32_t& below) noexcept {
@@ -89,7 +89,7 @@ inline void note_hint(engine& e, participant& self, std::uint32_t task, const pr
   note_hint(e, self, task, p, place, self.hints_below);
 }
 
-// Puts tasks into the own inbox whose hints are noted.
+// Puts tasks whose hints are noted into self's inbox.
 inline bool push_noted(engine& e, participant& self, const std::uint32_t* tasks,
                        std::uint32_t count) noexcept {
   const bool heard = e.doorbell.someone_sleeps();
@@ -157,7 +157,7 @@ inline bool cut_here(engine& e, participant& self, std::uint32_t task, std::uint
   return is_cut;
 }
 
-// dice_own() puts pieces of a task into the own inbox in place of the task; the first one is run
+// dice_own() puts pieces of a task into self's inbox in place of the task; the first one is run
 // first.
 inline bool dice_own(engine& e, participant& self, std::uint32_t task,
                      std::uint32_t share) noexcept {
@@ -200,7 +200,7 @@ inline void share_out(engine& e, participant& self, std::uint32_t task) noexcept
     e.crew->queued(self);
 }
 
-// Into the own inbox, whole or in pieces. False: it belongs elsewhere.
+// Into self's inbox, whole or in pieces. False: it belongs elsewhere.
 inline bool enqueue_own(engine& e, participant& self, std::uint32_t task) noexcept {
   const slot& s = e.task_slots.at(task);
   if ((s.flags & task_too_big) != 0 || e.sched.has_filters() || !is_own_child(e, self, s))

@@ -27,7 +27,7 @@ constexpr std::uint32_t shape_of(std::uint32_t flags, std::uint32_t arguments) n
   return flags << 8 | arguments;
 }
 
-// What is to be seen at the engine, and at the slot of a task that its caller has taken.
+// Whether the engine, and the slot of a task that its caller has taken, allow the straight path.
 inline bool runs_straight(const engine& e) noexcept {
   return e.runs_plainly.load(memory_order_relaxed) != 0;
 }
@@ -61,7 +61,7 @@ inline bool is_straight(const slot& s) noexcept {
   }
 }
 
-// run_child() runs one on top of the task that awaits it if it is the youngest of the own inbox:
+// run_child() runs one on top of the task that awaits it if it is the youngest of self's inbox:
 // fork and join, if no participant has taken it yet. The ticket of one that succeeds, and of which
 // nobody else awaits the end, is consumed with that end. False: the ticket is not consumed.
 //

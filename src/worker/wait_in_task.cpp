@@ -1,7 +1,7 @@
 // wait_in_task, step by step:
 //
 //   1. It is there: go on.
-//   2. The youngest task of the own inbox is the awaited one, or another child whose ticket is
+//   2. The youngest task of its own inbox is the awaited one, or another child whose ticket is
 //      held: run it on top.
 //   3. Another context can go on, or a task waits in a queue and a context is free: step aside.
 //   4. No context is left: run on top, of all queued tasks, the awaited one or a child.
@@ -182,7 +182,7 @@ class taken_away {
     push_ready(engine_, ring, task);
     is_any_ = true;
   }
-  // Puts them back where they were in the own inbox, the first one on top. In the ready queue the
+  // Puts them back where they were in self's inbox, the first one on top. In the ready queue the
   // youngest would come after all others, and work would go on in breadth, with ever more tasks
   // that wait.
   void put_back(const std::uint32_t* tasks, std::uint32_t count) noexcept {
@@ -200,7 +200,7 @@ class taken_away {
 
 // Looks where filters and dicing keep tasks back: while the ready queue is full of tasks that
 // nobody has a context for, no pass would move the related one. A child is seldom alone there, and
-// each search goes through the whole line: so the next ones come to the own inbox with it. A guest
+// each search goes through the whole line: so the next ones come to self's inbox with it. A guest
 // finds that any task will do, and takes one.
 template <class Related>
 bool find_kept_back(engine& e, participant& self, const Related& is_it, bool is_guest,
@@ -250,7 +250,7 @@ bool find_in_ready(engine& e, participant& self, const awaited& what, reach how,
   });
 }
 
-// Looks for a task that may run on top in the own inbox, the ready queue, behind it, and in the
+// Looks for a task that may run on top in self's inbox, the ready queue, behind it, and in the
 // inboxes of idle participants, as they may have no context left, too.
 bool find_related(engine& e, participant& self, const awaited& what, reach how,
                   std::uint32_t* task) noexcept {

@@ -98,7 +98,7 @@ void client::run_plainly(std::uint64_t mode) noexcept {
   }
 }
 
-// Of the ends before that of a task that is there; none is told twice.
+// Tells of the ends before that of a task that is there, and of none twice.
 void client::tell_before(std::uint32_t number) noexcept {
   LEV_DCHECK(number == next_ && lane_.has_record(number));
   if (are_ends_wanted() || runs_low()) notify_if_unwatched();

@@ -80,9 +80,9 @@ ino_t number_of(int file) noexcept {
 
 class worker_process {
  public:
-  // Of one host.
+  // Serves one host.
   explicit worker_process(const own_start& start);
-  // Of several hosts, which come by notes.
+  // Serves several hosts, which come by notes.
   worker_process(berth<>& served, const alarm<>& wakes, int notes) noexcept
       : berth_(&served), notes_(notes), notes_number_(number_of(notes)), wakes_(&wakes) {}
 
