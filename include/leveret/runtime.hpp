@@ -207,8 +207,8 @@ class runtime {
   // a slot of its own, so filters, traces and counters see pieces of the range. A refused task
   // counts as failed: wait() throws an error that names the first failed task of a piece, and
   // outcome::failures counts all. If tasks do not run in this process with their memory in place
-  // (sim, processes, staging::copy), the form above is used. Cost: a fifth of the instructions of an
-  // empty submit.
+  // (sim, processes, staging::copy), the form above is used. Cost: a fifth of the instructions of
+  // an empty submit.
   template <class Make>
   ticket submit_bulk(any_thread, std::size_t count, Make& make) {
     auto call = [](void* context, std::size_t i, descriptor& d) {
