@@ -143,7 +143,7 @@ class ticket {
 constexpr std::size_t none_ready = static_cast<std::size_t>(-1);
 
 namespace detail {
-// A container whose tickets lie one behind the other: a std::vector, std::array or std::span.
+// A container whose tickets lie one after the other: a std::vector, std::array or std::span.
 template <class Tickets, class Ticket>
 concept has_tickets = requires(Tickets& t, Ticket** where, std::size_t* count) {
   *where = t.data();
