@@ -106,7 +106,7 @@ bool group_by_few(waiting_task* tasks, std::size_t count) {
   return group_by_copy<Key>(tasks, count, {places, place_bits, keys, most}, ends);
 }
 
-// For as many groups as there are tasks, if need be.
+// As many groups as tasks, if need be.
 template <auto Key>
 bool group_by_many(waiting_task* tasks, std::size_t count) {
   const auto place_bits = static_cast<unsigned>(std::bit_width(2 * count - 1));

@@ -36,7 +36,7 @@ namespace {
   return send_to_poller(c, self, ticket_task(id), d) ? id : queue_slowly(c, self, id);
 }
 
-// The runtime has begun to close since the task was counted.
+// The runtime closes since the task was counted.
 [[gnu::cold, gnu::noinline]] std::uint64_t submit_late(runtime_state& c, const draft& d,
                                                        bool detached, participant& self,
                                                        std::uint32_t task) {
@@ -108,7 +108,7 @@ template <bool is_post>
     return submit_any_way(c, d, nullptr, is_post);
   return submit_kept<false, is_post>(c, d, self, by, kept);
 }
-// A task of near arguments. Each kind has a function of its own, which has less to ask.
+// One of near arguments. For each kind there is one function, in which less is left to ask.
 // `plain_kinds` as for submit_call().
 template <bool is_post>
 [[gnu::always_inline]] inline std::uint64_t submit_passed(runtime_state& c, const draft& d,
@@ -139,7 +139,7 @@ template <bool is_post>
              ? submit_far<is_post>(c, d, self, kept)
              : submit_passed<is_post>(c, d, self, plain_kinds_unknown);
 }
-// The task names no procedure, or has no straight path here.
+// It names no procedure, or there is no straight path.
 template <bool is_post>
 [[gnu::noinline]] std::uint64_t submit_not_straight(runtime_state& c, const draft& d,
                                                     participant& self, std::uint64_t plain_kinds) {

@@ -22,7 +22,7 @@ bool is_last_when_told(engine& e, participant& self, std::uint32_t task) noexcep
   return self.inbox.ends_with(task);
 }
 
-// Takes a child out of self's inbox if it is the youngest there. One whose ticket was released may
+// Takes a child out of the own inbox if it is the youngest there. One whose ticket was released may
 // wait for what its parent does next, and the number of a ticket that was used up may be another
 // task's by now.
 bool take_child(engine& e, participant& self, child one) noexcept {

@@ -124,7 +124,8 @@ inline bool is_next_piece(const engine& e, const participant& self, std::uint32_
 }
 
 // Whether a task has its memory in place, is not timed and holds nothing, and there is nothing else
-// to do or note, as with most tasks. `Task` is a slot or a job.
+// to do or note. Most tasks are so.
+// `Task` is a slot or a job.
 template <class Task>
 inline bool is_run_plainly(const engine& e, const participant& self, const Task& t,
                            std::uint32_t shape, std::uint64_t seen) noexcept {
@@ -172,7 +173,7 @@ inline bool is_long(engine& e, std::uint32_t task) noexcept {
   return (e.task_slots.at(task).flags & task_timed) != 0 && (time_ns == 0 || time_ns > long_ns);
 }
 
-// Cuts a task that was taken, while few wait in self's inbox. Others find the pieces there, and no
+// Cuts a task that was taken, while few wait in the own inbox. Others find the pieces there, and no
 // taker waits for a dicer; so pieces are large first, and small in the end. False: the task must be
 // run as it is.
 bool divide(engine& e, participant& self, std::uint32_t task) noexcept {
@@ -397,7 +398,7 @@ namespace {
 
 namespace {
 
-// Goes on after a task with those of self's inbox, and with those that a host takes alone.
+// Goes on after a task with those of the own inbox, and with those that a host takes alone.
 constexpr std::uint32_t more_tasks_max = 32;
 inline bool take_more(engine& e, participant& self, std::uint32_t* task) noexcept {
   if (!self.inbox.has_any()) return take_alone(e, self, task);
