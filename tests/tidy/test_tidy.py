@@ -270,7 +270,7 @@ class TidyTest(unittest.TestCase):
     def test_the_readme_of_a_room_names_its_files(self):
         for readme in sorted((ROOT / "src").rglob("README.md")):
             text = readme.read_text(encoding="utf-8").replace("CPU", "*")
-            said = [a or b for a, b in re.findall(r"`([\w*]+)\.[\w*]+`|`(\w+\*)`", text)]
+            said = [a or b for a, b in re.findall(r"`([\w*]+)(?:\.[\w*]+)+`|`(\w+\*)`", text)]
             sources = [path for path in readme.parent.iterdir() if path.suffix in SOURCES]
             for stem in sorted({path.stem for path in sources}):
                 with self.subTest(f"{readme.parent.name}: {stem}"):
