@@ -214,8 +214,9 @@ void bind_submits(nb::class_<runtime_object>& c) {
 void bind_rest(nb::class_<runtime_object>& c) {
   c.def("wait_for_completion", &runtime_object::wait_for_completion,
         nb::arg("timeout") = nb::none(),
-        "Waits for all tasks submitted so far and their children. Raises the first failure of a "
-        "task whose Ticket was dropped since the last call; TimeoutError when the time is over.");
+        "Waits until no task is left, including those that other threads submit meanwhile. Raises "
+        "the first failure of a task whose Ticket was dropped since the last call; TimeoutError "
+        "when the time is over.");
   c.def("close", &runtime_object::close, nb::arg("timeout") = nb::none(),
         nb::arg("cancel_waiting") = false, nb::arg("end_running") = false,
         "Refuses new tasks, waits for the others (or cancels what has not started) and stops the "
