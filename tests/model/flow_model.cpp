@@ -204,7 +204,7 @@ struct two_bulks : pipeline<two_bulks, 1, 2> {
 // waiter, waits for all.
 template <bool Detached>
 struct diced : pipeline<diced<Detached>, 2, 1> {
-  static constexpr std::uint32_t tickets = 64;
+  static constexpr std::uint32_t tickets = 16;
   void host(unsigned) {
     const std::uint64_t id = this->submit_range({0, item_count}, Detached);
     Detached ? this->wait_for_completion() : this->wait(id);
@@ -220,7 +220,7 @@ struct diced : pipeline<diced<Detached>, 2, 1> {
 // The same where those who take a piece cut it. An item waits for another of its piece, which the
 // other worker must take: it is asleep, perhaps, or gone to sleep since.
 struct divided : pipeline<divided, 2, 1> {
-  static constexpr std::uint32_t tickets = 64;
+  static constexpr std::uint32_t tickets = 16;
   static constexpr bool is_straight = true;
   void host(unsigned) {
     wait(submit_range({0, item_count}, false));

@@ -78,6 +78,10 @@ inline bool has_site[sites_max];
 
 inline std::uint32_t planted_id = 0;  // of the wrong step that is planted; 0: none
 
+inline bool is_same_text(const char* a, const char* b) {
+  return a == b || std::strcmp(a, b) == 0;
+}
+
 // The entry of a place; entered when it is met for the first time.
 inline site& site_of(const where& w, kind_of_order kind, std::memory_order order) {
   unsigned i = (w.line() * 31 + w.column()) % sites_max;
@@ -87,10 +91,8 @@ inline site& site_of(const where& w, kind_of_order kind, std::memory_order order
       has_site[i] = true;
       return s = {w, kind, order, planted_id == 0};
     }
-    if (s.at.line() == w.line() && s.at.column() == w.column() && s.kind == kind &&
-        std::strcmp(s.at.file_name(), w.file_name()) == 0) {
-      return s;
-    }
+    const bool is_there = s.at.line() == w.line() && s.at.column() == w.column() && s.kind == kind;
+    if (is_there && is_same_text(s.at.file_name(), w.file_name())) return s;
   }
 }
 
