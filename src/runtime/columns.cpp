@@ -53,23 +53,21 @@ bool check_columns(const draft& all, std::size_t count, refusal* why) noexcept {
     const argument& a = all.arguments[i];
     if (!is_column(a)) {
       if (!is_output(a) || count <= 1 || (a.flags & argument_far) != 0) continue;
-      return refuse(why, status::bad_argument, i,
-                    "argument %d: an output of a bulk must be a column, or its tasks would share "
-                    "it; pass each(...)",
-                    i);
+      return refuse(
+          why, status::bad_argument, i,
+          "an output of a bulk must be a column, or its tasks would share it; pass each(...)");
     }
     if (a.what == kind::range || (a.flags & (argument_sliced | argument_far)) != 0 || a.rows != 1)
       return refuse(why, status::bad_argument, i,
-                    "argument %d: a column has one value, one result or one row of memory a task",
-                    i);
+                    "a column has one value, one result or one row of memory a task");
     if (a.what != kind::value) continue;
     if (a.unit_bytes > value_bytes_max)
       return refuse(why, status::too_big, i,
-                    "argument %d: a value has at most 16 bytes, not %u; pass it as memory", i,
+                    "a value has at most 16 bytes, not %u; pass it as memory",
                     static_cast<unsigned>(a.unit_bytes));
     if (a.address == 0 && count != 0)
       return refuse(why, status::bad_address, i,
-                    "argument %d: a column of values at a null address; pass memory", i);
+                    "a column of values at a null address; pass memory");
   }
   return true;
 }
@@ -112,10 +110,9 @@ bool check_rows(const draft& all, std::size_t count, refusal* why) noexcept {
     const argument& a = all.arguments[i];
     rows[i] = is_column(a) ? rows_of(a, count) : a;
     if (is_column(a) && count != 0 && !fits_addresses(a, count))
-      return refuse(why, status::bad_range, static_cast<int>(i),
-                    "argument %u: the column's rows reach beyond the address space; check their "
-                    "number and distance",
-                    i);
+      return refuse(
+          why, status::bad_range, static_cast<int>(i),
+          "the column's rows reach beyond the address space; check their number and distance");
   }
   return validate_memory(std::span(rows).first(all.argument_count), why);
 }

@@ -11,7 +11,8 @@
 
 namespace lev {
 
-// refuse() fills in a refusal; `format` takes the arguments of printf. Always returns false.
+// refuse() fills in a refusal; `format` takes the arguments of printf. The message names the
+// argument first, if it is for one: -1, it is for the task. Always returns false.
 bool refuse(refusal* why, status code, int argument_index, const char* format, ...) noexcept
     __attribute__((format(printf, 4, 5)));
 
