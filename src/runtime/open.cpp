@@ -13,15 +13,28 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <string>
+#include <type_traits>
 
 namespace lev::detail {
 
 namespace {
 
-[[noreturn]] void refuse_config(status code, const char* format, unsigned long long value) {
+// Refuses a field of the configuration that is not within these bounds. A number above them may be
+// meant well: `above` is the status of one.
+template <class Number>
+void check_field(const char* name, Number value, std::type_identity_t<Number> least,
+                 std::type_identity_t<Number> most, const char* what_it_must_be,
+                 status above = status::bad_config) {
+  if (value >= least && value <= most) return;
   char message[200];
-  std::snprintf(message, sizeof message, format, value);
-  throw error(code, -1, message);
+  std::snprintf(message, sizeof message, "config.%s = %s: %s", name, std::to_string(value).c_str(),
+                what_it_must_be);
+  throw error(value < least ? status::bad_config : above, -1, message);
+}
+template <class Choice>
+void check_choice(const char* name, Choice value, Choice last, const char* what_it_must_be) {
+  check_field(name, static_cast<unsigned>(value), 0, static_cast<unsigned>(last), what_it_must_be);
 }
 
 constexpr std::uint32_t tickets_limit = 1u << 24;
@@ -41,63 +54,33 @@ static_assert(std::uint64_t{tickets_limit} * 2 < std::uint64_t{1} << 31);
 
 // Brings a configuration into its final form, or refuses it.
 void settle_config(config& c, bool is_remote) {
-  if (c.workers < 0 || c.workers > static_cast<int>(workers_max)) {
-    refuse_config(status::bad_config, "config.workers = %lld: must be 0 (automatic) to 1024",
-                  static_cast<unsigned long long>(static_cast<long long>(c.workers)));
-  }
+  check_field("workers", c.workers, 0, static_cast<int>(workers_max),
+              "must be 0 (automatic) to 1024");
   if (c.workers == 0) {
     const unsigned cores = available_cores();
     c.workers = static_cast<int>(is_remote ? cores : larger(cores, 2u) - 1);
   }
-  if (c.tickets == 0 || c.tickets > tickets_limit) {
-    refuse_config(c.tickets == 0 ? status::bad_config : status::out_of_memory,
-                  "config.tickets = %llu: must be 1 to 2^24", c.tickets);
-  }
+  check_field("tickets", c.tickets, 1, tickets_limit, "must be 1 to 2^24", status::out_of_memory);
   c.tickets = power_of_two_above(larger(c.tickets, 2u));
-  if (c.local_store_bytes == 0 || c.local_store_bytes > local_store_limit) {
-    refuse_config(c.local_store_bytes == 0 ? status::bad_config : status::out_of_memory,
-                  "config.local_store_bytes = %llu: must be 1 to 2^32", c.local_store_bytes);
-  }
+  check_field("local_store_bytes", c.local_store_bytes, 1, local_store_limit, "must be 1 to 2^32",
+              status::out_of_memory);
   c.local_store_bytes = round_up(c.local_store_bytes, page_bytes);
-  if (c.depth > ahead_max)
-    refuse_config(status::bad_config, "config.depth = %llu: must be 0 (automatic) to 16", c.depth);
-  if (c.host_threads == 0 || c.host_threads > hosts_limit) {
-    refuse_config(status::bad_config, "config.host_threads = %llu: must be 1 to 4096",
-                  c.host_threads);
-  }
-  if (c.nest_max == 0 || c.nest_max > 100'000) {
-    refuse_config(status::bad_config, "config.nest_max = %llu: must be 1 to 100000", c.nest_max);
-  }
-  if (c.contexts > contexts_max) {
-    refuse_config(status::bad_config, "config.contexts = %llu: must be 0 (automatic) to 16",
-                  c.contexts);
-  }
-  if (c.context_stack_bytes < context_stack_min || c.context_stack_bytes > context_stack_limit) {
-    refuse_config(status::bad_config,
-                  "config.context_stack_bytes = %llu: must be 32768 (32 KiB) to 2^32",
-                  c.context_stack_bytes);
-  }
-  if (c.processes.max_attempts == 0 || c.processes.max_attempts > 1000)
-    refuse_config(status::bad_config, "config.processes.max_attempts = %llu: must be 1 to 1000",
-                  c.processes.max_attempts);
-  if (c.wait >= wait_policy::of_runtime)
-    refuse_config(status::bad_config, "config.wait = %llu: must be one of wait_policy, 0 to 4",
-                  static_cast<unsigned long long>(c.wait));
-  if (c.staging > staging::copy)
-    refuse_config(status::bad_config, "config.staging = %llu: must be one of staging, 0 to 2",
-                  static_cast<unsigned long long>(c.staging));
-  if (c.full > when_full::fail)
-    refuse_config(status::bad_config, "config.full = %llu: must be one of when_full, 0 to 2",
-                  static_cast<unsigned long long>(c.full));
-  if (c.processes.isolation > isolation::confined)
-    refuse_config(status::bad_config,
-                  "config.processes.isolation = %llu: must be one of isolation, 0 to 1",
-                  static_cast<unsigned long long>(c.processes.isolation));
-  if (c.trace_events > 1u << 26) {
-    refuse_config(status::out_of_memory,
-                  "config.trace_events = %llu: at most 2^26 events are kept per worker",
-                  c.trace_events);
-  }
+  check_field("depth", c.depth, 0, ahead_max, "must be 0 (automatic) to 16");
+  check_field("host_threads", c.host_threads, 1, hosts_limit, "must be 1 to 4096");
+  check_field("nest_max", c.nest_max, 1, 100'000, "must be 1 to 100000");
+  check_field("contexts", c.contexts, 0, contexts_max, "must be 0 (automatic) to 16");
+  check_field("context_stack_bytes", c.context_stack_bytes, context_stack_min, context_stack_limit,
+              "must be 32768 (32 KiB) to 2^32");
+  check_field("processes.max_attempts", c.processes.max_attempts, 1, 1000, "must be 1 to 1000");
+  check_field("wait", static_cast<unsigned>(c.wait), 0,
+              static_cast<unsigned>(wait_policy::of_runtime) - 1,
+              "must be one of wait_policy, 0 to 4");
+  check_choice("staging", c.staging, staging::copy, "must be one of staging, 0 to 2");
+  check_choice("full", c.full, when_full::fail, "must be one of when_full, 0 to 2");
+  check_choice("processes.isolation", c.processes.isolation, isolation::confined,
+               "must be one of isolation, 0 to 1");
+  check_field("trace_events", c.trace_events, 0, 1u << 26,
+              "at most 2^26 events are kept per worker", status::out_of_memory);
   if (c.trace_events != 0) c.trace_events = power_of_two_above(c.trace_events);
   LEV_ASSERT(c.workers > 0 && c.local_store_bytes % page_bytes == 0);
 }
