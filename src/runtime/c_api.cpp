@@ -33,6 +33,7 @@ static_assert(LEV_ARGUMENTS_MAX == lev::argument_count_max && sizeof(lev_kind) =
 namespace {
 
 using lev::answer;
+using lev::bad_argument;
 using lev::check_arguments;
 using lev::draft_of;
 using lev::fail;
@@ -118,7 +119,7 @@ lev::detail::tuner& tuner_of(lev_item body) {
 lev_status check_given(const lev_runtime* runtime, lev_ticket* ticket) noexcept {
   if (ticket != nullptr) *ticket = 0;
   if (runtime != nullptr && ticket != nullptr) return LEV_OK;
-  return fail(lev::status::bad_argument, "lev_submit: runtime and ticket must not be NULL");
+  return bad_argument("lev_submit: runtime and ticket must not be NULL");
 }
 
 // The largest multiple of an element that fits a word stands for all larger ones: the submit
@@ -223,7 +224,7 @@ lev_status lev_register(const char* name, lev_body body, void* context, const le
   if (count > LEV_ARGUMENTS_MAX)
     return fail(lev::status::bad_argument_count, "lev_register: more than 18 arguments");
   if (count != 0 && kinds == nullptr)
-    return fail(lev::status::bad_argument, "lev_register: kinds is NULL, count is not 0");
+    return bad_argument("lev_register: kinds is NULL, count is not 0");
   for (unsigned i = 0; i < count; ++i) {
     const bool is_known = is_up_to(kinds[i], LEV_RANGE);  // 257 is no LEV_VALUE
     converted[i] = static_cast<lev::kind>(is_known ? number_of(kinds[i]) : 0);
@@ -250,8 +251,7 @@ lev_procedure_id lev_lookup(const char* name) {
 }
 
 lev_status lev_open(const lev_options* options, lev_runtime** runtime) {
-  if (runtime == nullptr)
-    return fail(lev::status::bad_argument, "lev_open: runtime must not be NULL");
+  if (runtime == nullptr) return bad_argument("lev_open: runtime must not be NULL");
   *runtime = nullptr;
   const lev_status code = guarded([&] {
     lev::config c;
@@ -302,8 +302,7 @@ lev_status lev_submit(lev_runtime* runtime, lev_procedure_id procedure,
 
 lev_status lev_post(lev_runtime* runtime, lev_procedure_id procedure, const lev_argument* arguments,
                     unsigned count) {
-  if (runtime == nullptr)
-    return fail(lev::status::bad_argument, "lev_post: runtime must not be NULL");
+  if (runtime == nullptr) return bad_argument("lev_post: runtime must not be NULL");
   return submit(runtime, procedure, arguments, count, nullptr, nullptr);
 }
 
@@ -344,10 +343,9 @@ lev_status lev_wait(lev_runtime* runtime, lev_ticket ticket, int64_t timeout_ns,
 
 lev_status lev_wait_by(lev_runtime* runtime, lev_ticket ticket, int64_t timeout_ns,
                        lev_wait_policy how, lev_outcome* outcome) {
-  if (runtime == nullptr)
-    return fail(lev::status::bad_argument, "lev_wait: runtime must not be NULL");
+  if (runtime == nullptr) return bad_argument("lev_wait: runtime must not be NULL");
   if (!is_up_to(how, LEV_WAIT_OF_RUNTIME))
-    return fail(lev::status::bad_argument, "lev_wait_by: how is one of lev_wait_policy");
+    return bad_argument("lev_wait_by: how is one of lev_wait_policy");
   return report(lev::detail::wait_one(runtime->runtime.state(), ticket, timeout_ns,
                                       static_cast<lev::wait_policy>(how)),
                 outcome);
@@ -361,36 +359,30 @@ lev_status lev_wait_any(lev_runtime* runtime, lev_ticket* tickets, size_t count,
 lev_status lev_wait_any_by(lev_runtime* runtime, lev_ticket* tickets, size_t count,
                            int64_t timeout_ns, lev_wait_policy how, size_t* index,
                            lev_outcome* outcome) {
-  if (runtime == nullptr || index == nullptr || (count != 0 && tickets == nullptr)) {
-    return fail(lev::status::bad_argument,
-                "lev_wait_any: runtime, tickets and index must not be NULL");
-  }
+  if (runtime == nullptr || index == nullptr || (count != 0 && tickets == nullptr))
+    return bad_argument("lev_wait_any: runtime, tickets and index must not be NULL");
   if (!is_up_to(how, LEV_WAIT_OF_RUNTIME))
-    return fail(lev::status::bad_argument, "lev_wait_any_by: how is one of lev_wait_policy");
+    return bad_argument("lev_wait_any_by: how is one of lev_wait_policy");
   return report(lev::detail::wait_any_id(runtime->runtime.state(), tickets, count, index,
                                          timeout_ns, static_cast<lev::wait_policy>(how)),
                 outcome);
 }
 
 lev_status lev_wait_for_completion(lev_runtime* runtime, int64_t timeout_ns) {
-  if (runtime == nullptr)
-    return fail(lev::status::bad_argument, "lev_wait_for_completion: runtime must not be NULL");
+  if (runtime == nullptr) return bad_argument("lev_wait_for_completion: runtime must not be NULL");
   return report(runtime->runtime.wait_for_completion(timeout_ns), nullptr);
 }
 
 lev_status lev_poll(lev_runtime* runtime, lev_ticket ticket) {
-  if (runtime == nullptr)
-    return fail(lev::status::bad_argument, "lev_poll: runtime must not be NULL");
+  if (runtime == nullptr) return bad_argument("lev_poll: runtime must not be NULL");
   return answer(lev::detail::peek(runtime->runtime.state(), ticket));
 }
 lev_status lev_cancel(lev_runtime* runtime, lev_ticket ticket) {
-  if (runtime == nullptr)
-    return fail(lev::status::bad_argument, "lev_cancel: runtime must not be NULL");
+  if (runtime == nullptr) return bad_argument("lev_cancel: runtime must not be NULL");
   return answer(lev::detail::cancel(runtime->runtime.state(), ticket));
 }
 lev_status lev_end(lev_runtime* runtime, lev_ticket ticket) {
-  if (runtime == nullptr)
-    return fail(lev::status::bad_argument, "lev_end: runtime must not be NULL");
+  if (runtime == nullptr) return bad_argument("lev_end: runtime must not be NULL");
   return answer(lev::detail::end(runtime->runtime.state(), ticket));
 }
 void lev_release(lev_runtime* runtime, lev_ticket ticket) {
@@ -399,7 +391,7 @@ void lev_release(lev_runtime* runtime, lev_ticket ticket) {
 
 lev_status lev_count(const lev_runtime* runtime, lev_counters* counters) {
   if (runtime == nullptr || counters == nullptr)
-    return fail(lev::status::bad_argument, "lev_count: runtime and counters must not be NULL");
+    return bad_argument("lev_count: runtime and counters must not be NULL");
   const lev::counters all = runtime->runtime.count();
   std::memcpy(counters, &all, sizeof all);
   return LEV_OK;
@@ -407,7 +399,7 @@ lev_status lev_count(const lev_runtime* runtime, lev_counters* counters) {
 
 lev_status lev_write_trace(const lev_runtime* runtime, const char* path) {
   if (runtime == nullptr || path == nullptr)
-    return fail(lev::status::bad_argument, "lev_write_trace: runtime and path must not be NULL");
+    return bad_argument("lev_write_trace: runtime and path must not be NULL");
   const lev::status code = runtime->runtime.write_trace(path);
   if (code == lev::status::ok) return LEV_OK;
   return fail(code, code == lev::status::not_supported
@@ -428,8 +420,7 @@ int lev_is_shared(const void* data, size_t bytes) {
 }
 
 lev_status lev_interleave(unsigned n, size_t count, lev_item item, void* argument) {
-  if (item == nullptr)
-    return fail(lev::status::bad_argument, "lev_interleave: item must not be NULL");
+  if (item == nullptr) return bad_argument("lev_interleave: item must not be NULL");
   bool has_thrown = false;
   const lev_status s = guarded([&] {
     const c_item body{item, argument, &has_thrown};

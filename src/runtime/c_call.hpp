@@ -39,7 +39,7 @@ inline detail::draft draft_of(lev_procedure_id procedure, const lev_argument* ar
 
 inline lev_status read_options(const lev_task_options& from, options* to) noexcept {
   if (from.after_count != 0 && from.after == nullptr)
-    return fail(status::bad_argument, "after is NULL, after_count is not 0");
+    return bad_argument("after is NULL, after_count is not 0");
   if (from.after_count > options::after_max)
     return fail(status::too_big, "after_count: more than 32 predecessors");
   for (unsigned i = 0; i < from.after_count; ++i) to->after_id(from.after[i]);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+using lev::bad_argument;
 using lev::fail;
 using lev::guarded;
 
@@ -41,9 +42,8 @@ extern "C" {
 
 lev_status lev_ordered_open(lev_runtime* runtime, lev_ordered** scope) {
   if (scope != nullptr) *scope = nullptr;
-  if (runtime == nullptr || scope == nullptr) {
-    return fail(lev::status::bad_argument, "lev_ordered_open: runtime and scope must not be NULL");
-  }
+  if (runtime == nullptr || scope == nullptr)
+    return bad_argument("lev_ordered_open: runtime and scope must not be NULL");
   return guarded([&] { *scope = new lev_ordered(runtime->runtime); });
 }
 
@@ -54,10 +54,8 @@ lev_status lev_ordered_submit(lev_ordered* scope, lev_procedure_id procedure,
   // Before the ticket is set to 0: a chain has the ticket of its last task among those of `after`.
   const lev_status read = options == nullptr ? LEV_OK : lev::read_options(*options, &o);
   if (ticket != nullptr) *ticket = 0;
-  if (scope == nullptr) {
-    return fail(lev::status::bad_argument,
-                "lev_ordered_submit: scope must not be NULL; lev_ordered_open makes one");
-  }
+  if (scope == nullptr)
+    return bad_argument("lev_ordered_submit: scope must not be NULL; lev_ordered_open makes one");
   if (const lev_status s = lev::check_arguments("lev_ordered_submit", arguments, count);
       s != LEV_OK)
     return s;
@@ -73,8 +71,7 @@ lev_status lev_ordered_submit(lev_ordered* scope, lev_procedure_id procedure,
 }
 
 lev_status lev_ordered_wait(lev_ordered* scope, int64_t timeout_ns, lev_outcome* outcome) {
-  if (scope == nullptr)
-    return fail(lev::status::bad_argument, "lev_ordered_wait: scope must not be NULL");
+  if (scope == nullptr) return bad_argument("lev_ordered_wait: scope must not be NULL");
   const lev::outcome o = scope->tasks.wait_outcome(timeout_ns);
   const lev_status code = lev::report(o, outcome);
   const char* const meaning = o.exception ? nullptr : meaning_of_wait(code);

@@ -19,6 +19,9 @@ inline lev_status fail(status code, const char* message) noexcept {
   copy_text(last_c_message, sizeof last_c_message, message);
   return static_cast<lev_status>(code);
 }
+inline lev_status bad_argument(const char* message) noexcept {
+  return fail(status::bad_argument, message);
+}
 
 // Returns the status that a call about a ticket has answered, and keeps its text.
 lev_status answer(status code) noexcept;

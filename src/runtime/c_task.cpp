@@ -14,6 +14,7 @@ static_assert(LEV_ALIGN_128 == lev::align_flags(128) && LEV_ALIGN_4096 == lev::a
 
 namespace {
 
+using lev::bad_argument;
 using lev::fail;
 using lev::guarded;
 
@@ -35,11 +36,11 @@ lev_status find_part(const char* call, const lev_argument* far, std::size_t firs
     std::snprintf(message, sizeof message,
                   "%s: `far` is no argument of the call with the flag LEV_FAR that may be %s", call,
                   writes ? "written" : "read");
-    return fail(lev::status::bad_argument, message);
+    return bad_argument(message);
   }
   if (writes && far->what == LEV_IN) {
     std::snprintf(message, sizeof message, "%s: this far memory was declared as LEV_IN", call);
-    return fail(lev::status::bad_argument, message);
+    return bad_argument(message);
   }
   const std::uint64_t size = far->row_bytes / far->unit_bytes;
   if (first > size || count > size - first) {
@@ -70,8 +71,7 @@ extern "C" {
 
 lev_status lev_task_get(const lev_argument* far, size_t first, size_t count, unsigned tag,
                         void** data) {
-  if (data == nullptr)
-    return fail(lev::status::bad_argument, "lev_task_get: data must not be NULL");
+  if (data == nullptr) return bad_argument("lev_task_get: data must not be NULL");
   *data = nullptr;
   return guarded([&] {
     auto task = lev::this_task();
@@ -85,8 +85,7 @@ lev_status lev_task_get(const lev_argument* far, size_t first, size_t count, uns
 
 lev_status lev_task_put(const lev_argument* far, size_t first, size_t count, const void* values,
                         unsigned tag) {
-  if (values == nullptr && count != 0)
-    return fail(lev::status::bad_argument, "lev_task_put: values must not be NULL");
+  if (values == nullptr && count != 0) return bad_argument("lev_task_put: values must not be NULL");
   return guarded([&] {
     auto task = lev::this_task();
     part p;
@@ -117,7 +116,7 @@ lev_status lev_task_pass_time(uint64_t cycles) {
 lev_status lev_task_spawn(lev_thread_body body, void* argument, lev_thread** thread) {
   if (thread != nullptr) *thread = nullptr;
   if (body == nullptr || thread == nullptr)
-    return fail(lev::status::bad_argument, "lev_task_spawn: body and thread must not be NULL");
+    return bad_argument("lev_task_spawn: body and thread must not be NULL");
   return guarded([&] {
     auto task = lev::this_task();
     *thread = new lev_thread(task, {body, argument});
@@ -135,13 +134,12 @@ lev_status lev_task_join(lev_thread* thread) {
 }
 
 lev_status lev_task_id(unsigned* id) {
-  if (id == nullptr) return fail(lev::status::bad_argument, "lev_task_id: id must not be NULL");
+  if (id == nullptr) return bad_argument("lev_task_id: id must not be NULL");
   return guarded([&] { *id = lev::this_task().id(); });
 }
 
 lev_status lev_task_stack_left(size_t* bytes) {
-  if (bytes == nullptr)
-    return fail(lev::status::bad_argument, "lev_task_stack_left: bytes must not be NULL");
+  if (bytes == nullptr) return bad_argument("lev_task_stack_left: bytes must not be NULL");
   return guarded([&] { *bytes = lev::this_task().stack_left(); });
 }
 
