@@ -8,7 +8,7 @@
 namespace lev {
 
 bool cut_strip(remote_crew& r, job& j) noexcept {
-  LEV_DCHECK(j.body.arguments == j.arguments.data());
+  LEV_DCHECK(j.body.arguments == j.arguments);
   while (staged_bytes(arguments_of(j), r.e.copies) > r.e.settings.local_store_bytes) {
     const std::uint64_t items = items_of(arguments_of(j));
     // A hook's pieces follow each other in no order that is known here.

@@ -78,24 +78,6 @@ struct letter {
 };
 static_assert(sizeof(letter) <= 120);
 
-// Room for a task's arguments that is not cleared first: most tasks use little of it.
-class argument_room {
- public:
-  argument& operator[](unsigned i) noexcept {
-    LEV_DCHECK(i < argument_count_max);
-    return data()[i];
-  }
-  const argument& operator[](unsigned i) const noexcept {
-    LEV_DCHECK(i < argument_count_max);
-    return data()[i];
-  }
-  argument* data() noexcept { return reinterpret_cast<argument*>(bytes_); }
-  const argument* data() const noexcept { return reinterpret_cast<const argument*>(bytes_); }
-
- private:
-  alignas(argument) unsigned char bytes_[argument_count_max * sizeof(argument)];
-};
-
 // The end of a task, which complete() tells all others.
 struct ending {
   std::uint64_t seen;  // its state word, or what it is believed to be
@@ -148,7 +130,9 @@ struct job : ending {
   job* below;               // the task that waits for this one, on the same participant
   bool is_shown;            // staged ahead, where a thief may take it
   std::uint64_t posted_ns;  // to a worker that runs it elsewhere; for the trace
-  argument_room arguments;
+  union {  // not cleared first: most tasks use little of it
+    argument arguments[argument_count_max];
+  };
 };
 
 // Whether its body has left more to do than to tell of a success, by its job's last word.

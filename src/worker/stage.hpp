@@ -57,7 +57,7 @@ inline void start_argument(engine& e, const job& j, const argument& a, char* roo
 // stage() starts the transfers of `j` under its tag. False: no room now, or, if it `must` have
 // room, no memory at all.
 inline bool stage(engine& e, participant& self, job& j, bool must) noexcept {
-  LEV_DCHECK(j.body.arguments == j.arguments.data());
+  LEV_DCHECK(j.body.arguments == j.arguments);
   const std::size_t bytes = staged_bytes(arguments_of(j), e.copies);
   if (bytes == 0) return true;
   char* const room = find_room(e, self, j, bytes, must);

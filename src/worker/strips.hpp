@@ -15,7 +15,7 @@ namespace lev {
 
 inline void run_strip(engine& e, participant& self, job& j, const descriptor& strip) noexcept {
   for (unsigned i = 0; i < strip.argument_count; ++i) j.arguments[i] = strip.arguments[i];
-  LEV_DCHECK(j.body.arguments == j.arguments.data());
+  LEV_DCHECK(j.body.arguments == j.arguments);
   if (!stage(e, self, j, true)) {
     j.result = status::out_of_memory;
     return;

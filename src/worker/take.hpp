@@ -21,7 +21,7 @@ namespace lev {
 [[gnu::noinline]] inline void copy_arguments(engine& e, job& j) noexcept {
   for (unsigned i = 0; i < j.argument_count; ++i)
     j.arguments[i] = e.task_slots.argument_at(j.task, i);
-  j.body.arguments = j.arguments.data();
+  j.body.arguments = j.arguments;
   j.store_offset = arena::none;
   j.spill = nullptr;
 }
