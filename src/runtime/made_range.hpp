@@ -129,8 +129,8 @@ class made_range {
     for (unsigned i = 0; i < d.argument_count && i < argument_count_max; ++i) {
       const argument& a = d.arguments[i];
       if (!is_memory(a.what)) continue;
-      if (++rows > data_hint::places_max) return;
-      prefetch_rows(rows_to_fetch(a));
+      if (++rows > near_arguments) return;
+      prefetch_rows(row_to_fetch(a));
     }
   }
   // Most tasks have the procedure of the one before.

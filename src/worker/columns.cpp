@@ -25,8 +25,9 @@ struct stepper {
 
 // Prefetches the rows of a later task. With gaps between them the core does not do so by itself.
 struct rows_ahead {
-  data_hint next;
-  std::int64_t steps[data_hint::places_max];
+  row_place places[near_arguments];
+  std::int64_t steps[near_arguments];
+  std::uint32_t count = 0;
 };
 
 inline void load_value(argument& a, std::uint64_t place, std::uint16_t bytes) noexcept {
@@ -65,7 +66,7 @@ class tasks_of_columns {
     if (const char* why = watch.find(own_.procedure, &p)) stop(status::bad_procedure, 0, why);
     call_ = {arguments_, count_, p.context};
     look_ahead(watch.tasks_ahead());
-    if (ahead_.next.count != 0) return run_all<true>(watch, p);
+    if (ahead_.count != 0) return run_all<true>(watch, p);
     run_all<false>(watch, p);
   }
 
@@ -103,19 +104,19 @@ class tasks_of_columns {
       const stepper& s = steppers_[i];
       const auto bytes = static_cast<std::int64_t>(s.to->row_bytes);
       const bool has_gaps = s.step > bytes || s.step < -bytes;
-      data_hint& next = ahead_.next;
-      if (!is_memory(s.to->what) || !has_gaps || next.count == data_hint::places_max) continue;
-      ahead_.steps[next.count] = s.step;
-      data_hint::place& to = next.places[next.count++];
-      to = rows_to_fetch(*s.to);
+      if (!is_memory(s.to->what) || !has_gaps || ahead_.count == near_arguments) continue;
+      ahead_.steps[ahead_.count] = s.step;
+      row_place& to = ahead_.places[ahead_.count++];
+      to = row_to_fetch(*s.to);
       to.address = s.place + tasks * static_cast<std::uint64_t>(s.step);
     }
   }
   // Behind the last task it prefetches in vain, which does no harm.
   [[gnu::always_inline]] void fetch_ahead() noexcept {
-    prefetch(ahead_.next);
-    for (unsigned i = 0; i < ahead_.next.count; ++i)
-      ahead_.next.places[i].address += static_cast<std::uint64_t>(ahead_.steps[i]);
+    for (unsigned i = 0; i < ahead_.count; ++i) {
+      prefetch_rows(ahead_.places[i]);
+      ahead_.places[i].address += static_cast<std::uint64_t>(ahead_.steps[i]);
+    }
   }
   void load() noexcept {
     for (unsigned i = 0; i < stepper_count_; ++i) {

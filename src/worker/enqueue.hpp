@@ -57,9 +57,9 @@ inline void note_places(const slot& s, task_hint& h, std::uint32_t which) noexce
   static_assert(near_arguments == 3);
   // One copy of 16 bytes for each.
   static_assert(offsetof(argument, address) == 0 && offsetof(argument, row_bytes) == 8 &&
-                sizeof(data_hint::place) == 16);
+                sizeof(row_place) == 16);
   const auto place_of = [&](unsigned i) noexcept {
-    data_hint::place at;
+    row_place at;
     std::memcpy(&at, &s.arguments[i], sizeof at);
     return at;
   };

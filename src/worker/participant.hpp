@@ -130,7 +130,7 @@ struct job : ending {
   job* below;               // the task that waits for this one, on the same participant
   bool is_shown;            // staged ahead, where a thief may take it
   std::uint64_t posted_ns;  // to a worker that runs it elsewhere; for the trace
-  union {  // not cleared first: most tasks use little of it
+  union {                   // not cleared first: most tasks use little of it
     argument arguments[argument_count_max];
   };
 };
@@ -163,26 +163,21 @@ inline bool is_child(const job& of, const slot& child) noexcept {
 // A core asks for 8 to 10 lines at once; more stall on its fill buffers.
 constexpr std::uint32_t burst_lines_max = 8;
 
-// Where the next tasks' data is, as far as their slots tell, for prefetching; noted while the task
-// was this worker's alone.
-struct data_hint {
-  static constexpr unsigned places_max = near_arguments;
-  struct place {
-    std::uint64_t address;
-    std::uint64_t bytes;  // to be prefetched
-  };
-  place places[places_max];
-  std::uint32_t count = 0;
+// Memory to be prefetched.
+struct row_place {
+  std::uint64_t address;
+  std::uint64_t bytes;
 };
-inline data_hint::place rows_to_fetch(const argument& a) noexcept {
+inline row_place row_to_fetch(const argument& a) noexcept {
   constexpr std::uint64_t bytes_max = burst_lines_max * line_bytes;
   return {a.address, is_far(a) || a.rows == 0 ? 0 : smaller(a.row_bytes, bytes_max)};
 }
 
-// The same for a task in a queue: with a bit for each argument that is to be prefetched, as far as
-// its place is noted. A line long, so that it is found by a shift.
+// Where the data of a task in a queue is, as far as its slot tells, noted while the task was this
+// worker's alone: with a bit for each argument that is to be prefetched. A line long, so that it is
+// found by a shift.
 struct alignas(line_bytes) task_hint {
-  data_hint::place places[near_arguments];
+  row_place places[near_arguments];
   std::uint32_t which = 0;
 };
 

@@ -100,7 +100,7 @@ inline bool take_letter(engine& e, participant& self, job& j) noexcept {
 
 // Always inlined: GCC 12 takes a function that only prefetches for one without effects and drops
 // calls to it.
-[[gnu::always_inline]] inline void prefetch_rows(const data_hint::place& rows) noexcept {
+[[gnu::always_inline]] inline void prefetch_rows(const row_place& rows) noexcept {
   const std::uint64_t end = rows.address + rows.bytes;
   for (std::uint64_t p = rows.address; p < end; p += line_bytes)
     __builtin_prefetch(reinterpret_cast<const char*>(p), 0, 3);
@@ -109,7 +109,7 @@ inline bool take_letter(engine& e, participant& self, job& j) noexcept {
 }
 // The same for one place of a task, of which only the beginning is noted to be a row. Most are
 // within two lines.
-[[gnu::always_inline]] inline void prefetch_place(const data_hint::place& row) noexcept {
+[[gnu::always_inline]] inline void prefetch_place(const row_place& row) noexcept {
   __builtin_prefetch(reinterpret_cast<const char*>(row.address), 0, 3);
   std::uint64_t bytes = row.bytes;
   if (bytes > line_bytes) [[unlikely]] {
@@ -123,10 +123,6 @@ inline bool take_letter(engine& e, participant& self, job& j) noexcept {
   if ((h.which & 1) != 0) prefetch_place(h.places[0]);
   if ((h.which & 2) != 0) prefetch_place(h.places[1]);
   if ((h.which & 4) != 0) prefetch_place(h.places[2]);
-}
-[[gnu::always_inline]] inline void prefetch(const data_hint& h) noexcept {
-  LEV_DCHECK(h.count <= data_hint::places_max);
-  for (std::uint32_t i = 0; i < h.count; ++i) prefetch_rows(h.places[i]);
 }
 // Of the task at a place of the own inbox.
 [[gnu::always_inline]] inline void prefetch_place(const participant& self,
