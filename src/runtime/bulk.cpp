@@ -6,8 +6,6 @@
 #include "worker/batch.hpp"
 #include "worker/serve.hpp"
 
-#include <cstdio>
-
 namespace lev::detail {
 
 namespace {
@@ -154,9 +152,7 @@ std::uint64_t submit_bulk(runtime_state* c, std::size_t count, fill make, void* 
   // The tasks before it use the caller's memory: do not leave before they are done.
   wait_surely(c, id);
   if (thrown) std::rethrow_exception(thrown);
-  char message[256];
-  std::snprintf(message, sizeof message, "task %zu of the bulk: %s", i - 1, why.message);
-  throw error(why.code, why.argument, message);
+  throw error(why.code, why.argument, text_of_bulk(i - 1, why.message).text);
 }
 
 namespace {

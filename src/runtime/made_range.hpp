@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "runtime/admit.hpp"
 #include "task/plain.hpp"
+#include "worker/columns.hpp"
 #include "worker/execute.hpp"
 #include "worker/take.hpp"
 
@@ -86,15 +87,8 @@ class made_range {
     if (failures_ == 0) self_.running->result = status::cancelled;
   }
   descriptor& place_of(std::uint64_t i) noexcept { return places_[i & place_mask_].task; }
-  bool is_unwanted() noexcept {
-    const std::uint64_t word = state_.task_slots.at(whole()).state.word();
-    return state_.cancelling.load(memory_order_relaxed) != 0 ||
-           (word & state_bits::cancel_asked) != 0;
-  }
+  bool is_unwanted() const noexcept { return lev::is_unwanted(state_, *self_.running); }
   bool is_piece() const noexcept { return (self_.running->flags & task_is_piece) != 0; }
-  std::uint32_t whole() const noexcept {
-    return is_piece() ? self_.running->parent : self_.running->task;
-  }
   static bool declares_memory(const descriptor& d) noexcept {
     for (unsigned i = 0; i < d.argument_count && i < argument_count_max; ++i) {
       if (is_memory(d.arguments[i].what)) return true;
@@ -189,19 +183,17 @@ class made_range {
   }
   [[gnu::noinline, gnu::cold]] void note(std::uint64_t i, const error& how) noexcept {
     if (failures_++ != 0) return;
-    char message[256];
-    const int begin = std::snprintf(message, sizeof message,
-                                    "task %zu of the bulk: ", static_cast<std::size_t>(i));
-    copy_text(message + begin, sizeof message - static_cast<std::size_t>(begin), how.what());
-    first_ = std::make_exception_ptr(error(how.code(), how.argument(), message));
+    first_ = std::make_exception_ptr(
+        error(how.code(), how.argument(), text_of_bulk(i, how.what()).text));
   }
   // The join counts the piece itself as one. A bulk that was not cut becomes the join of its tasks.
   void tell_first() noexcept {
-    slot_extra& counts = state_.task_slots.extra(whole());
+    const std::uint32_t whole = whole_of(*self_.running);
+    slot_extra& counts = state_.task_slots.extra(whole);
     if (is_piece()) {
       counts.failures.fetch_add(failures_ - 1, memory_order_relaxed);
     } else {
-      state_.task_slots.at(whole()).flags |= task_is_join;
+      state_.task_slots.at(whole).flags |= task_is_join;
       counts.failures.store(failures_, memory_order_relaxed);
     }
     self_.running->result = status::task_failed;

@@ -51,6 +51,27 @@ inline void load_value(argument& a, std::uint64_t place, std::uint16_t bytes) no
   }
 }
 
+// Makes a column of the bulk an argument of one task, whose place is still to be set. Returns the
+// bytes of a value; 0: it is memory or a result.
+std::uint16_t make_single(argument& a, unsigned i, const each_task& of) noexcept {
+  a.rows = 1;
+  a.flags &= static_cast<std::uint8_t>(~(argument_sliced | argument_rows | argument_packed));
+  a.stride_bytes = static_cast<std::int64_t>(a.row_bytes);
+  if ((of.results >> i & 1) != 0) a.what = kind::result;
+  if ((of.values >> i & 1) == 0) return 0;
+  const std::uint16_t bytes = a.unit_bytes;
+  a = argument{};
+  a.unit_bytes = bytes;
+  return bytes;
+}
+inline void set_place(argument& a, std::uint64_t place, std::uint16_t value_bytes) noexcept {
+  if (value_bytes != 0) {
+    load_value(a, place, value_bytes);
+  } else {
+    a.address = place;
+  }
+}
+
 // One piece of a bulk: its tasks one after the other.
 class tasks_of_columns {
  public:
@@ -86,17 +107,7 @@ class tasks_of_columns {
     argument& to = arguments_[i];
     to = from;
     if ((from.flags & argument_sliced) == 0) return;
-    to.rows = 1;
-    to.flags &= static_cast<std::uint8_t>(~(argument_sliced | argument_rows | argument_packed));
-    to.stride_bytes = static_cast<std::int64_t>(to.row_bytes);
-    std::uint16_t value_bytes = 0;
-    if ((own_.values >> i & 1) != 0) {
-      value_bytes = to.unit_bytes;
-      to = argument{};
-      to.unit_bytes = value_bytes;
-    } else if ((own_.results >> i & 1) != 0) {
-      to.what = kind::result;
-    }
+    const std::uint16_t value_bytes = make_single(to, i, own_);
     steppers_[stepper_count_++] = {&to, from.address, from.stride_bytes, value_bytes};
   }
   void look_ahead(std::uint32_t tasks) noexcept {
@@ -121,11 +132,7 @@ class tasks_of_columns {
   void load() noexcept {
     for (unsigned i = 0; i < stepper_count_; ++i) {
       stepper& s = steppers_[i];
-      if (s.value_bytes != 0) {
-        load_value(*s.to, s.place, s.value_bytes);
-      } else {
-        s.to->address = s.place;
-      }
+      set_place(*s.to, s.place, s.value_bytes);
       s.place += static_cast<std::uint64_t>(s.step);
     }
   }
@@ -142,10 +149,7 @@ class tasks_of_columns {
     stop(status::task_failed, code, text);
   }
   [[noreturn]] void stop(status code, int task_code, const char* why) const {
-    char text[256];
-    const int begin = std::snprintf(text, sizeof text, "task %u of the bulk: ", index());
-    copy_text(text + begin, sizeof text - static_cast<std::size_t>(begin), why);
-    throw stopped_range(code, index(), task_code, text);
+    throw stopped_range(code, index(), task_code, text_of_bulk(index(), why).text);
   }
 
   each_task own_;
@@ -173,11 +177,7 @@ class host_watch {
   bool begin(std::uint32_t index) noexcept {
     constexpr std::uint32_t tasks_per_look = 16;
     if (index % tasks_per_look != 0) return true;
-    const engine& e = *self_.engine;
-    const job& j = *self_.running;
-    const std::uint32_t whole = (j.flags & task_is_piece) != 0 ? j.parent : j.task;
-    return e.cancelling.load(memory_order_relaxed) == 0 &&
-           (self_.engine->task_slots.at(whole).state.word() & state_bits::cancel_asked) == 0;
+    return !is_unwanted(*self_.engine, *self_.running);
   }
   void end() noexcept {
     end_if_forked(*self_.engine);
@@ -198,14 +198,9 @@ void read_one(engine& e, std::uint32_t piece, std::uint32_t index, descriptor& o
   for (unsigned i = 0; i < one.argument_count; ++i) {
     argument& a = one.arguments[i];
     if ((a.flags & argument_sliced) == 0) continue;
-    cut(a, at, at + 1);
-    a.flags &= static_cast<std::uint8_t>(~(argument_sliced | argument_rows | argument_packed));
-    a.stride_bytes = static_cast<std::int64_t>(a.row_bytes);
-    if ((of.results >> i & 1) != 0) a.what = kind::result;
-    if ((of.values >> i & 1) == 0) continue;
-    const argument memory = std::exchange(a, argument{});
-    a.unit_bytes = memory.unit_bytes;
-    load_value(a, memory.address, memory.unit_bytes);
+    const std::uint64_t place = a.address + static_cast<std::uint64_t>(a.stride_bytes) * at;
+    const std::uint16_t value_bytes = make_single(a, i, of);
+    set_place(a, place, value_bytes);
   }
 }
 

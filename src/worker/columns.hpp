@@ -13,8 +13,11 @@
 // written back. A worker process tells which index it begins: after its death the same is done.
 #pragma once
 
+#include "base/text.hpp"
 #include "task/slice.hpp"
 #include "worker/engine.hpp"
+
+#include <cstdio>
 
 namespace lev {
 
@@ -42,6 +45,15 @@ each_task each_task_of(const Piece& piece) noexcept {
 }
 // The user's procedure: that of the task, or the one that it calls for each index.
 procedure_id own_procedure(engine& e, std::uint32_t task) noexcept;
+
+// What a bulk says of a task that it has refused, or that has failed.
+struct text_of_bulk {
+  text_of_bulk(std::size_t index, const char* why) noexcept {
+    const int begin = std::snprintf(text, sizeof text, "task %zu of the bulk: ", index);
+    copy_text(text + begin, sizeof text - static_cast<std::size_t>(begin), why);
+  }
+  char text[256];
+};
 
 // The body stops at a task that fails, or must not begin.
 class stopped_range : public error {

@@ -154,6 +154,11 @@ inline std::uint16_t generation_of(const job& j) noexcept {
   return static_cast<std::uint16_t>(state_bits::generation(j.seen));
 }
 
+// The task to which a piece belongs; for other tasks, the task itself.
+inline std::uint32_t whole_of(const job& j) noexcept {
+  return (j.flags & task_is_piece) != 0 ? j.parent : j.task;
+}
+
 // Whether `child`, which is no piece, was submitted by the task `of`.
 inline bool is_child(const job& of, const slot& child) noexcept {
   return child.parent == of.task && of.task != no_slot &&

@@ -74,6 +74,12 @@ inline bool is_cancelled(engine& e, const job& j) noexcept {
   return (w & state_bits::cancel_asked) != 0 && state_bits::phase(w) == state_bits::live;
 }
 
+// The same for a task that runs, and looks now and then.
+inline bool is_unwanted(const engine& e, const job& running) noexcept {
+  return e.cancelling.load(memory_order_relaxed) != 0 ||
+         (e.task_slots.at(whole_of(running)).state.word() & state_bits::cancel_asked) != 0;
+}
+
 // The letter stays as it is until the task's outcome has been collected.
 inline bool take_letter(engine& e, participant& self, job& j) noexcept {
   const letter* const there = self.mailbox.try_receive(&self.letters_seen);

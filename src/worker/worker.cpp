@@ -267,7 +267,7 @@ void help_itself(engine& e, participant& self, std::uint32_t task) noexcept {
 }
 
 bool has_tail(engine& e, const job& j) noexcept {
-  return has_callback(e, (j.flags & task_is_piece) != 0 ? j.parent : j.task);
+  return has_callback(e, whole_of(j));
 }
 
 // A completion may run a callback, which may wait: then other contexts go on, and there may be
