@@ -157,17 +157,6 @@ class far {
 
 namespace detail {
 
-template <unsigned... Index>
-struct index_list {};
-template <unsigned Count, unsigned... Index>
-struct index_list_maker : index_list_maker<Count - 1, Count - 1, Index...> {};
-template <unsigned... Index>
-struct index_list_maker<0, Index...> {
-  using type = index_list<Index...>;
-};
-template <unsigned Count>
-using make_index_list = typename index_list_maker<Count>::type;
-
 template <class T>
 constexpr memory<T> as_memory(const memory<T>& m) noexcept {
   return m;

@@ -197,15 +197,15 @@ template <class... Parameters>
   }
 }
 
-template <class... Parameters, unsigned... Index>
-void apply(void (*function)(Parameters...), const call& c, index_list<Index...>) {
+template <class... Parameters, std::size_t... Index>
+void apply(void (*function)(Parameters...), const call& c, std::index_sequence<Index...>) {
   function(parameter<Parameters>::unpack(c.arguments[Index])...);
 }
 
 template <class... Parameters>
 int run_typed(const call& c) {
   detail::apply(reinterpret_cast<void (*)(Parameters...)>(c.context), c,
-                make_index_list<sizeof...(Parameters)>{});
+                std::index_sequence_for<Parameters...>{});
   return 0;
 }
 

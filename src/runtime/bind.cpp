@@ -21,6 +21,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <new>
 #include <vector>
 
@@ -95,14 +96,10 @@ void use(runtime_state& c, std::uint32_t index) noexcept {
 void forget_closed(bindings& all) noexcept {
   open_runtimes& o = opened();
   const spin_guard<> held(o.lock);
-  for (std::size_t i = all.size(); i-- > 0;) {
-    bool is_open = false;
-    for (const runtime_state* c : o.all) is_open |= c->id == all[i].runtime_id;
-    if (!is_open) {
-      all[i] = all.back();
-      all.pop_back();
-    }
-  }
+  std::erase_if(all, [&o](const binding& b) {
+    return std::none_of(o.all.begin(), o.all.end(),
+                        [&b](const runtime_state* c) { return c->id == b.runtime_id; });
+  });
 }
 
 // Room for one more binding; null: there is no memory.
@@ -302,13 +299,7 @@ void announce_open(runtime_state& c) {
 void announce_close(runtime_state& c) noexcept {
   open_runtimes& o = opened();
   const spin_guard<> held(o.lock);
-  for (std::size_t i = 0; i < o.all.size(); ++i) {
-    if (o.all[i] == &c) {
-      o.all[i] = o.all.back();
-      o.all.pop_back();
-      break;
-    }
-  }
+  std::erase(o.all, &c);
 }
 
 }  // namespace lev::detail
