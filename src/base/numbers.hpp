@@ -1,4 +1,4 @@
-// Small integer helpers: checked arithmetic, alignment, powers of two.
+// Small integer helpers: checked arithmetic, alignment.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +18,6 @@ inline bool checked_multiply(std::uint64_t a, std::uint64_t b, std::uint64_t* pr
 
 constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t power_of_two) noexcept {
   return (value + power_of_two - 1) & ~(power_of_two - 1);
-}
-
-// The smallest power of two that is at least `value`; `value` is at most 2^31.
-constexpr std::uint32_t power_of_two_above(std::uint32_t value) noexcept {
-  std::uint32_t p = 1;
-  while (p < value) p <<= 1;
-  return p;
 }
 
 template <class T>

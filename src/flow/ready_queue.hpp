@@ -13,6 +13,7 @@
 #include "base/numbers.hpp"
 #include "queue/index_ring.hpp"
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -41,7 +42,7 @@ class ready_queue {
   // Rings for so many takers: one for each two was measured with sixteen (flow/README.md), and one
   // for four is a guess. An idle participant looks at all of them.
   static constexpr std::uint32_t rings_for(std::uint32_t takers) noexcept {
-    return takers <= 4 ? 1 : smaller(power_of_two_above((takers + 1) / 2), rings_max);
+    return takers <= 4 ? 1 : smaller(std::bit_ceil((takers + 1) / 2), rings_max);
   }
 
   // `cells` is an array of `rings` times `capacity` cells; see index_ring::open().

@@ -15,6 +15,8 @@
 #include "task/slice.hpp"
 #include "task/slot.hpp"
 
+#include <bit>
+
 namespace lev {
 
 // The task that submitted another one, with half of its generation.
@@ -53,7 +55,7 @@ class slot_pool {
     count_ = n.all();
     free_.open(s.cells, n.free, 0, n.free);
     spare_.open(s.spare_cells, n.spare, first_spare_, n.spare);
-    last_.open(s.last_cells, power_of_two_above(larger(n.last, 2u)), first_last_, n.last);
+    last_.open(s.last_cells, std::bit_ceil(larger(n.last, 2u)), first_last_, n.last);
   }
 
   // All of them, of each kind.

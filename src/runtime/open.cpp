@@ -9,6 +9,7 @@
 
 #include <sys/resource.h>
 
+#include <bit>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -61,7 +62,7 @@ void settle_config(config& c, bool is_remote) {
     c.workers = static_cast<int>(is_remote ? cores : larger(cores, 2u) - 1);
   }
   check_field("tickets", c.tickets, 1, tickets_limit, "must be 1 to 2^24", status::out_of_memory);
-  c.tickets = power_of_two_above(larger(c.tickets, 2u));
+  c.tickets = std::bit_ceil(larger(c.tickets, 2u));
   check_field("local_store_bytes", c.local_store_bytes, 1, local_store_limit, "must be 1 to 2^32",
               status::out_of_memory);
   c.local_store_bytes = round_up(c.local_store_bytes, page_bytes);
@@ -81,7 +82,7 @@ void settle_config(config& c, bool is_remote) {
                "must be one of isolation, 0 to 1");
   check_field("trace_events", c.trace_events, 0, 1u << 26,
               "at most 2^26 events are kept per worker", status::out_of_memory);
-  if (c.trace_events != 0) c.trace_events = power_of_two_above(c.trace_events);
+  if (c.trace_events != 0) c.trace_events = std::bit_ceil(c.trace_events);
   LEV_ASSERT(c.workers > 0 && c.local_store_bytes % page_bytes == 0);
 }
 
@@ -133,18 +134,18 @@ std::uint32_t hosts_max(const runtime_state& c) {
 
 void open_shared(runtime_state& c) {
   const std::uint32_t n = c.settings.tickets;
-  const std::uint32_t spare = power_of_two_above(spare_per_taker * c.takers);
+  const std::uint32_t spare = std::bit_ceil(spare_per_taker * c.takers);
   const std::uint32_t last = last_slots(c);
-  const std::uint32_t last_cells = power_of_two_above(larger(last, 2u));
+  const std::uint32_t last_cells = std::bit_ceil(larger(last, 2u));
   const std::uint32_t own = c.is_straight ? hosts_max(c) : 0;
-  const std::uint32_t queued = power_of_two_above(n + spare + last);
+  const std::uint32_t queued = std::bit_ceil(n + spare + last);
   const std::uint32_t slots = n + spare + last + own;
   c.slots.reset(new slot[slots]);
   c.tails.reset(new slot_tail[slots]);
   c.extras.reset(new slot_extra[slots]);
   const std::uint32_t rings = ready_rings(c, queued);
   // Two edges for each task, and at least as many as one submit may name.
-  const std::uint32_t edges = larger(n * 2, power_of_two_above(options::after_max));
+  const std::uint32_t edges = larger(n * 2, std::bit_ceil(options::after_max));
   const std::size_t all_cells =
       std::size_t{n} + spare + last_cells + edges + std::size_t{queued} * (1 + rings);
   c.cells.reset(new index_ring<>::cell[all_cells]);

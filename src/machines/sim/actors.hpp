@@ -8,6 +8,7 @@
 // buckets is only the order in which words are found.
 #pragma once
 
+#include <bit>
 #include <memory>
 #include <new>
 
@@ -41,7 +42,7 @@ class actors {
  public:
   // Makes `count` actors, all with time 0 and in no order yet. False when memory is short.
   [[nodiscard]] bool open(std::uint32_t count, std::uint64_t seed) noexcept {
-    const std::uint32_t buckets = power_of_two_above(count);
+    const std::uint32_t buckets = std::bit_ceil(count);
     all_.reset(new (std::nothrow) actor[count]);
     heap_.reset(new (std::nothrow) actor*[count + 1]);
     buckets_.reset(new (std::nothrow) actor*[buckets]);
