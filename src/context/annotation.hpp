@@ -22,7 +22,6 @@ namespace lev {
 
 // The calls, in the order of a context's life:
 //   open     a new context will run on this stack; the opposite is close
-//   adopt    the context stands for the calling thread's own stack; on that thread, before leave
 //   leave    on the old stack, right before the switch; `last` when the old context has finished
 //   arrive   on the new stack, right after the switch
 #if defined(LEV_UNDER_ASAN)
@@ -35,8 +34,6 @@ class annotation {
     __asan_unpoison_memory_region(bottom, bytes);
     __lsan_register_root_region(bottom, bytes);
   }
-
-  void adopt() {}
 
   void close() {
     if (fake_stack_ != nullptr) drop_fake_stack();
@@ -91,7 +88,6 @@ class annotation {
 class annotation {
  public:
   void open(const void*, std::size_t) { fiber_ = own_fiber_ = __tsan_create_fiber(0); }
-  void adopt() {}
   void close() { __tsan_destroy_fiber(own_fiber_); }
 
   // Every function reports its start and its end to the current fiber. Between leave and the switch
@@ -114,7 +110,6 @@ class annotation {
 class annotation {
  public:
   void open(const void*, std::size_t) {}
-  void adopt() {}
   void close() {}
   void leave(annotation&, bool) {}
   void arrive() {}

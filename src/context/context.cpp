@@ -1,4 +1,4 @@
-// Opening, adopting and finishing of contexts; see context.hpp.
+// Opening and finishing of contexts; see context.hpp.
 #include "context/context.hpp"
 
 #include <cxxabi.h>
@@ -8,6 +8,10 @@
 extern "C" void* lev_context_prepare(void* top, void (*run)(void*), void* self);
 
 namespace lev {
+
+exception_state& exceptions_of_thread() noexcept {
+  return *reinterpret_cast<exception_state*>(abi::__cxa_get_globals());
+}
 
 bool context::open(std::size_t stack_bytes, entry_function entry, void* argument) {
   forget();
@@ -62,11 +66,6 @@ void context::run(void* self) {
   started.annotation_.arrive();
   started.entry_(started.argument_);
   assert_failed("the entry of a context must not return", __FILE__, __LINE__);
-}
-
-void context::adopt() {
-  thread_exceptions_ = reinterpret_cast<exception_state*>(abi::__cxa_get_globals());
-  annotation_.adopt();
 }
 
 }  // namespace lev

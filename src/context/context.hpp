@@ -35,6 +35,13 @@ extern "C" const std::size_t lev_context_hop_skip_bytes;
 
 namespace lev {
 
+// A thread's record of the exceptions that it is handling: __cxa_eh_globals of the Itanium C++ ABI.
+struct exception_state {
+  void* caught = nullptr;
+  unsigned int uncaught_count = 0;
+};
+exception_state& exceptions_of_thread() noexcept;
+
 class context {
  public:
   using entry_function = void (*)(void* argument);
@@ -74,8 +81,7 @@ class context {
   // words and the exception state stay the thread's: a context that gives way while it handles an
   // exception puts the state aside. The stack pointers are the caller's: *save is where `from` goes
   // on, *load was saved by a hop away from `to`, or is hop_start(). A hop to itself comes back at
-  // once. adopt_for_hops() comes first on a thread's own stack.
-  void adopt_for_hops() { annotation_.adopt(); }
+  // once.
   void* hop_start() const {
     return static_cast<char*>(stack_pointer_) + lev_context_hop_skip_bytes;
   }
@@ -94,14 +100,7 @@ class context {
   [[noreturn]] static void finish_to(context& from, context& to);
 
  private:
-  // The Itanium C++ ABI's __cxa_eh_globals: one per thread, reached through __cxa_get_globals().
-  struct exception_state {
-    void* caught = nullptr;
-    unsigned int uncaught_count = 0;
-  };
-
   [[noreturn]] static void run(void* self);
-  void adopt();
   void forget();
 
   // Takes the exception state out of the thread and puts that of `to` in. The pointer to the
@@ -126,7 +125,7 @@ class context {
 
 inline void context::switch_to(context& from, context& to) {
   if (from.thread_exceptions_ == nullptr) [[unlikely]]
-    from.adopt();
+    from.thread_exceptions_ = &exceptions_of_thread();
   hand_over(from, to);
   void* load = std::exchange(to.stack_pointer_, nullptr);
   LEV_DCHECK(load != nullptr);

@@ -1,8 +1,6 @@
 // Running, ending and keeping of strands; see ring.hpp.
 #include "context/ring.hpp"
 
-#include <cxxabi.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <new>
@@ -25,10 +23,6 @@ thread_local kept_stacks kept;
 struct lone_strand : strand {
   lone_strand() noexcept : strand([](strand*) {}) {}
 };
-
-exception_state& exceptions_of_thread() noexcept {
-  return *reinterpret_cast<exception_state*>(abi::__cxa_get_globals());
-}
 
 // Runs items on this strand's stack; the first failure ends the starting of items.
 void work(ring& call, strand_stack& self) noexcept {
@@ -71,7 +65,6 @@ bool run_with(strand_stack_pool& pool, unsigned width, ring& call) {
     if (i > 0) one.link_after(*strands[i - 1]);
   }
   const exception_state callers = std::exchange(exceptions, {});
-  call.caller.adopt_for_hops();
   context::hop(call.caller, &call.caller_place, strands[0]->own, strands[0]->place());
   exceptions = callers;
   pool.give_back(width, strands);

@@ -20,14 +20,6 @@
 
 namespace lev {
 
-// The thread's record of the exceptions that it is handling: __cxa_eh_globals of the Itanium C++
-// ABI. Between two hops it is empty: a strand that gives way while it handles an exception keeps it
-// meanwhile.
-struct exception_state {
-  void* caught = nullptr;
-  unsigned int uncaught_count = 0;
-};
-
 // One context of a ring. The pool owns it while it runs nothing.
 struct strand_stack : strand {
   strand_stack() noexcept : strand(&strand_stack::give_way) {}
@@ -43,7 +35,9 @@ struct strand_stack : strand {
   static void give_way(strand* from);
 
   strand_stack* next = this;
-  exception_state* exceptions = nullptr;  // the thread's
+  // The thread's; empty between two hops: a strand that gives way while it handles an exception
+  // keeps it meanwhile.
+  exception_state* exceptions = nullptr;
   context own;
   strand_stack* before = this;
   struct ring* call = nullptr;

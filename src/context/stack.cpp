@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <limits>
-#include <utility>
 
 namespace lev {
 namespace {
@@ -68,24 +67,8 @@ stack stack::map(std::size_t usable_bytes) noexcept {
 }
 
 void stack::unmap() noexcept {
-  if (bottom_ == nullptr) return;
-  munmap(static_cast<char*>(bottom_) - guard_bytes(), guard_bytes() + size_bytes_);
-  bottom_ = nullptr;
-  size_bytes_ = colour_bytes_ = 0;
-}
-
-stack::stack(stack&& other) noexcept
-    : bottom_(std::exchange(other.bottom_, nullptr)),
-      size_bytes_(std::exchange(other.size_bytes_, 0)),
-      colour_bytes_(std::exchange(other.colour_bytes_, 0)) {}
-
-stack& stack::operator=(stack&& other) noexcept {
-  if (this == &other) return *this;
-  unmap();
-  bottom_ = std::exchange(other.bottom_, nullptr);
-  size_bytes_ = std::exchange(other.size_bytes_, 0);
-  colour_bytes_ = std::exchange(other.colour_bytes_, 0);
-  return *this;
+  if (bottom_ != nullptr)
+    munmap(static_cast<char*>(bottom_) - guard_bytes(), guard_bytes() + size_bytes_);
 }
 
 }  // namespace lev

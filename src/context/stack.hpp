@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 
 namespace lev {
 
@@ -18,8 +19,14 @@ class stack {
   stack() = default;
   ~stack() { unmap(); }
 
-  stack(stack&& other) noexcept;
-  stack& operator=(stack&& other) noexcept;
+  // By exchange.
+  stack(stack&& other) noexcept { *this = std::move(other); }
+  stack& operator=(stack&& other) noexcept {
+    std::swap(bottom_, other.bottom_);
+    std::swap(size_bytes_, other.size_bytes_);
+    std::swap(colour_bytes_, other.colour_bytes_);
+    return *this;
+  }
 
   // Maps a stack of at least `usable_bytes`, rounded up to pages. Returns a null stack when the
   // system gives no memory (too large, address space or number of mappings exhausted).

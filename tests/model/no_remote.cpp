@@ -25,7 +25,7 @@ void pay_switch(contexts&) noexcept {
 void start_another(contexts&) noexcept {
   std::abort();
 }
-void context::adopt() {
+exception_state& exceptions_of_thread() noexcept {
   std::abort();
 }
 void tell_ends_aside(contexts&) noexcept {
