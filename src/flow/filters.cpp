@@ -47,17 +47,15 @@ bool more_urgent(const waiting_task& a, const waiting_task& b) {
 // numbers of groups, more than groups, so that some are free: a power of two; all are 0.
 class group_table {
  public:
-  static constexpr std::uint32_t full = ~0u;
-  group_table(std::uint32_t* places, unsigned place_bits, std::uint32_t* keys, std::uint32_t most)
-      : places_(places), place_bits_(place_bits), keys_(keys), most_(most) {}
+  group_table(std::uint32_t* places, unsigned place_bits, std::uint32_t* keys)
+      : places_(places), place_bits_(place_bits), keys_(keys) {}
 
-  // The group's number; `full`: there are too many.
+  // The group's number.
   std::uint32_t number_of(std::uint32_t key) noexcept {
     const std::uint32_t mask = (1u << place_bits_) - 1;
     std::uint32_t at = (key * 0x9e3779b1u) >> (32 - place_bits_);
     while (places_[at] != 0 && keys_[places_[at] - 1] != key) at = (at + 1) & mask;
     if (places_[at] != 0) return places_[at] - 1;
-    if (count_ == most_) return full;
     keys_[count_] = key;
     places_[at] = ++count_;  // 1 and more: the group's number plus 1
     return count_ - 1;
@@ -68,63 +66,36 @@ class group_table {
   std::uint32_t* places_;
   unsigned place_bits_;
   std::uint32_t* keys_;
-  std::uint32_t most_;
   std::uint32_t count_ = 0;
 };
 
-// Moves each task to its group by way of a copy. `ends` has room for all groups, and is 0. False:
-// there are too many groups, or there is no memory, and nothing was moved.
+// Moves tasks with equal `Key` together, the groups in order of their first task, by way of a copy.
+// Without memory they stay as they are. There may be as many groups as tasks.
 template <auto Key>
-bool group_by_copy(waiting_task* tasks, std::size_t count, group_table groups,
-                   std::uint32_t* ends) {
-  std::uint32_t last = group_table::full;
-  std::uint32_t runs = 0;
+void group(waiting_task* tasks, std::size_t count, void*) {
+  const auto place_bits = static_cast<unsigned>(std::bit_width(2 * count - 1));
+  if (count == 0 || place_bits > 31) return;
+  const std::size_t places = std::size_t{1} << place_bits;
+  const std::unique_ptr<std::uint32_t[]> room(new (std::nothrow)
+                                                  std::uint32_t[places + 2 * count]());
+  if (room == nullptr) return;
+  std::uint32_t* const keys = room.get() + places;
+  std::uint32_t* const ends = keys + count;
+  group_table groups(room.get(), place_bits, keys);
+  std::uint32_t last = 0;
+  std::uint32_t runs = 1;
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t g = groups.number_of(Key(tasks[i]));
-    if (g == group_table::full) return false;
     ++ends[g];
     runs += g != last ? 1 : 0;
     last = g;
   }
-  if (runs == groups.count()) return true;  // as the last pass has left them
+  if (runs == groups.count()) return;  // as the last pass has left them
   const std::unique_ptr<waiting_task[]> copy(new (std::nothrow) waiting_task[count]);
-  if (copy == nullptr) return false;
+  if (copy == nullptr) return;
   std::exclusive_scan(ends, ends + groups.count(), ends, 0u);
   for (std::size_t i = 0; i < count; ++i) copy[ends[groups.number_of(Key(tasks[i]))]++] = tasks[i];
   std::copy(copy.get(), copy.get() + count, tasks);
-  return true;
-}
-
-// Groups of few keys are counted on the stack.
-template <auto Key>
-bool group_by_few(waiting_task* tasks, std::size_t count) {
-  constexpr std::uint32_t most = 512;
-  constexpr unsigned place_bits = 10;
-  std::uint32_t places[1u << place_bits] = {};
-  std::uint32_t keys[most];
-  std::uint32_t ends[most] = {};
-  return group_by_copy<Key>(tasks, count, {places, place_bits, keys, most}, ends);
-}
-
-// As many groups as tasks, if need be.
-template <auto Key>
-bool group_by_many(waiting_task* tasks, std::size_t count) {
-  const auto place_bits = static_cast<unsigned>(std::bit_width(2 * count - 1));
-  if (place_bits > 31) return false;
-  const std::size_t places = std::size_t{1} << place_bits;
-  const std::unique_ptr<std::uint32_t[]> room(new (std::nothrow)
-                                                  std::uint32_t[places + 2 * count]());
-  if (room == nullptr) return false;
-  std::uint32_t* const keys = room.get() + places;
-  const group_table groups(room.get(), place_bits, keys, static_cast<std::uint32_t>(count));
-  return group_by_copy<Key>(tasks, count, groups, keys + count);
-}
-
-// Moves tasks with equal `Key` together, the groups in order of their first task. Without memory
-// they stay as they are.
-template <auto Key>
-void group(waiting_task* tasks, std::size_t count, void*) {
-  static_cast<void>(group_by_few<Key>(tasks, count) || group_by_many<Key>(tasks, count));
 }
 
 // The same for a line whose first `ordered` tasks are in groups: a few newer ones go behind the
