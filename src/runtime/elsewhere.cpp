@@ -10,13 +10,6 @@ namespace lev::detail {
 
 namespace {
 
-// The runtime closes since the task was counted.
-[[gnu::cold, gnu::noinline]] std::uint64_t submit_too_late(runtime_state& c, participant& self,
-                                                           std::uint32_t task, const draft& d) {
-  refuse_late(c, self, task);
-  return submit_any_way(c, d, nullptr, false);
-}
-
 remote_crew& crew_of(participant& self) noexcept {
   return static_cast<remote_crew&>(*self.engine->crew);
 }
@@ -84,7 +77,7 @@ std::uint64_t submit_elsewhere(runtime_state& c, participant& self, const draft&
   const std::uint32_t task = c.task_slots.take_kept(self.free_slots, kept);
   self.counters.submitted.add(1);
   if (is_closing_behind_fence(c)) [[unlikely]]
-    return submit_too_late(c, self, task, d);
+    return submit_late(c, d, false, self, task);
   const std::uint64_t opened = c.task_slots.write_near<0>(task, d, d.arguments, {});
   return r.shares_workers ? send_to_shared(r, self, task, opened)
                           : send_plainly<false>(r, self, task, opened);

@@ -36,14 +36,6 @@ namespace {
   return send_to_poller(c, self, ticket_task(id), d) ? id : queue_slowly(c, self, id);
 }
 
-// The runtime closes since the task was counted.
-[[gnu::cold, gnu::noinline]] std::uint64_t submit_late(runtime_state& c, const draft& d,
-                                                       bool detached, participant& self,
-                                                       std::uint32_t task) {
-  refuse_late(c, self, task);
-  return submit_any_way(c, d, nullptr, detached);
-}
-
 // The straight path of a plain task that gets one of the `kept` slots that the submitter has for
 // itself, in which all arguments lie, if they are near. `by` is the task that submits it, or null:
 // a host has no task that it would run first, and the first free participant gets its tasks.

@@ -73,12 +73,13 @@ bool send_to_poller(runtime_state& c, participant& self, std::uint32_t task,
   return false;
 }
 
-void refuse_late(runtime_state& c, participant& self, std::uint32_t task) noexcept {
+namespace {
+
+[[gnu::cold, gnu::noinline]] void refuse_late(runtime_state& c, participant& self,
+                                              std::uint32_t task) noexcept {
   refusal unused;
   count_out(c, self, task, &unused);
 }
-
-namespace {
 
 inline bool try_direct(runtime_state& c, participant& self, std::uint32_t task,
                        const draft& d) noexcept {
@@ -432,17 +433,17 @@ std::uint64_t submit_far_away(runtime_state& c, participant& self, const draft& 
   return id != 0 ? id : submit_any_way(c, d, nullptr, detached);
 }
 
-// This throws, so that an accepted submit needs no room for a message.
 std::uint64_t submit_any_way(runtime_state& c, const draft& d, const options* o, bool detached) {
-  participant* const self = here(c);
-  if (o == nullptr) {
-    if (const std::uint64_t id = submit_plainly(c, self, d, detached); id != 0) return id;
-    if (const std::uint64_t id = find_elsewhere(c, self, d, detached); id != 0) return id;
-  }
   refusal why;
-  const std::uint64_t id = admission::admit(c, self, d, o, detached, &why);
+  const std::uint64_t id = try_submit(&c, d, o, detached, &why);
   if (id == 0) throw error(why.code, why.argument, why.message);
   return id;
+}
+
+std::uint64_t submit_late(runtime_state& c, const draft& d, bool detached, participant& self,
+                          std::uint32_t task) {
+  refuse_late(c, self, task);
+  return submit_any_way(c, d, nullptr, detached);
 }
 
 }  // namespace lev::detail

@@ -21,6 +21,11 @@ std::uint64_t submit_behind(runtime_state& c, const draft& d,
 // submit_any_way() submits what the straight path leaves to it.
 [[gnu::noinline]] std::uint64_t submit_any_way(runtime_state& c, const draft& d, const options* o,
                                                bool detached);
+// submit_late() does so for a task that was counted while the runtime came to close, and is taken
+// back first.
+[[gnu::cold, gnu::noinline]] std::uint64_t submit_late(runtime_state& c, const draft& d,
+                                                       bool detached, participant& self,
+                                                       std::uint32_t task);
 // submit_elsewhere() submits a task of a crew that must be asked (engine::asks_crew), with the
 // plain_kinds of its arguments.
 [[gnu::noinline]] std::uint64_t submit_elsewhere(runtime_state& c, participant& self,
@@ -33,9 +38,6 @@ std::uint64_t submit_behind(runtime_state& c, const draft& d,
 // for the first tickets that a host makes without a wait, one for each worker.
 [[gnu::noinline]] bool send_to_poller(runtime_state& c, participant& self, std::uint32_t task,
                                       const draft& d) noexcept;
-// refuse_late() takes a task back that was counted while the runtime came to close.
-[[gnu::cold, gnu::noinline]] void refuse_late(runtime_state& c, participant& self,
-                                              std::uint32_t task) noexcept;
 
 // Whether a host has nothing else to bring to an end, where none of its tasks is staged ahead or
 // drains.
