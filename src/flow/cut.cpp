@@ -76,8 +76,6 @@ std::uint32_t scheduler::pieces_possible(std::uint32_t task, bool too_big) noexc
       smaller<std::uint64_t>(slots_->items_of(task) / grain, pieces_per_dice_max));
 }
 
-// Cuts a task into about `share` pieces and writes them; they are in no queue yet. Touches nothing
-// but the task and its pieces.
 scheduler::split_result scheduler::cut(std::uint32_t task, std::uint32_t share, index_cache& cache,
                                        pass_report& report, cut_result& p) noexcept {
   slot& s = slots_->at(task);
@@ -135,11 +133,6 @@ scheduler::split_result scheduler::cut_by_hook(std::uint32_t task, std::uint32_t
     mark_piece(p.slots[i], from);
   }
   return split_result::done;
-}
-
-bool scheduler::cut_here(std::uint32_t task, std::uint32_t share, index_cache& cache,
-                         pass_report& report, cut_result& p) noexcept {
-  return cut(task, share, cache, report, p) == split_result::done;
 }
 
 // The join counts `made` pieces. They are added while at least one is outstanding, or before any is

@@ -222,7 +222,7 @@ void scheduler::dice_front(index_cache& cache, pass_report& report) noexcept {
     report.failed = task;
     return;
   }
-  if ((slots_->at(task).flags & task_diceable) != 0) --diceable_;
+  take_out(task);
   while (!ready_.first().try_push(task)) real_env::pause();
 }
 
@@ -267,18 +267,14 @@ void scheduler::fill_ready() noexcept {
   for (std::uint32_t size; !tasks_.empty() && (size = ready_.size()) < target;) {
     std::uint32_t n = 0;
     const std::uint32_t room = smaller(target - size, 32u);
-    while (n < room && n < tasks_.size()) {
-      const std::uint8_t flags = slots_->at(tasks_.begin()[n].slot).flags;
-      if ((flags & task_too_big) != 0) break;
-      batch[n] = tasks_.begin()[n].slot;
-      ++n;
+    while (n < room && !tasks_.empty()) {
+      const std::uint32_t task = tasks_.front().slot;
+      if ((slots_->at(task).flags & task_too_big) != 0) break;
+      take_out(task);
+      pop_front();
+      batch[n++] = task;
     }
     if (n == 0) return;
-    for (std::uint32_t i = 0; i < n; ++i) {
-      LEV_DCHECK((slots_->at(batch[i]).flags & (task_is_join | task_too_big)) == 0);
-      if ((slots_->at(batch[i]).flags & task_diceable) != 0) --diceable_;
-      pop_front();
-    }
     // Slots outnumber neither cells nor tasks in flight: the ring is full only while a taker is
     // halfway through a pop.
     while (!ready_.first().try_push_all(batch, n)) real_env::pause();

@@ -105,15 +105,15 @@ class scheduler {
   // Whether a pass would move or split something for a worker that found the ready queue empty.
   bool has_waiting() const noexcept { return !looks_empty(); }
 
-  // cut_here() splits a task that is in no queue, at once, into up to `share` pieces that are in
-  // none. False: it cannot be split, or there are no slots. Any thread may call it; it takes no
-  // lock.
+  // cut() splits a task that is in no queue, at once, into up to `share` pieces that are in none.
+  // Any thread may call it; it takes no lock, and touches nothing but the task and its pieces.
   struct cut_result {
     std::uint32_t made = 0;
     std::uint32_t slots[pieces_per_dice_max];
   };
-  bool cut_here(std::uint32_t task, std::uint32_t share, index_cache& cache, pass_report& report,
-                cut_result& p) noexcept;
+  enum class split_result { done, no_slots, indivisible };
+  split_result cut(std::uint32_t task, std::uint32_t share, index_cache& cache, pass_report& report,
+                   cut_result& p) noexcept;
 
   // Tasks are cut until this many wait for each taker; 0: only tasks that do not fit are cut.
   std::uint32_t threshold() const noexcept { return limits_.threshold; }
@@ -131,9 +131,6 @@ class scheduler {
   void apply_filters(pass_report& report) noexcept;
   void dice(index_cache& cache, pass_report& report) noexcept;
   void dice_front(index_cache& cache, pass_report& report) noexcept;
-  enum class split_result { done, no_slots, indivisible };
-  split_result cut(std::uint32_t task, std::uint32_t share, index_cache& cache, pass_report& report,
-                   cut_result& p) noexcept;
   split_result split(std::size_t place, std::uint32_t share, index_cache& cache,
                      pass_report& report) noexcept;
   split_result cut_by_hook(std::uint32_t task, std::uint32_t have, index_cache& cache,

@@ -150,7 +150,8 @@ inline bool is_own_child(engine& e, const participant& self, const slot& s) noex
 inline bool cut_here(engine& e, participant& self, std::uint32_t task, std::uint32_t share,
                      scheduler::cut_result& p) noexcept {
   pass_report report(self.counters.submitted);
-  const bool is_cut = e.sched.cut_here(task, share, self.free_slots, report, p);
+  const bool is_cut =
+      e.sched.cut(task, share, self.free_slots, report, p) == scheduler::split_result::done;
   end_if_forked(e);  // in a hook
   if (report.has_freed) tell_space(e);
   if (is_cut) self.counters.diced.add(report.diced);
