@@ -3,7 +3,6 @@
 // refusals.
 #include "worker/columns.hpp"
 #include "runtime/admit.hpp"
-#include "runtime/check_call.hpp"
 #include "task/arguments.hpp"
 
 #include <cstdio>
