@@ -15,7 +15,6 @@
 // the one host of a simulated machine is in it, is left as it is: the program ends.
 //
 // In a process that was forked from the one that opened it there is nothing to close.
-#include "runtime/open.hpp"
 #include "runtime/wait.hpp"
 #include "sync/exiting.hpp"
 #include "worker/contexts.hpp"

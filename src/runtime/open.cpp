@@ -1,6 +1,4 @@
 // Opening a runtime: check the configuration, reserve all memory, start the machine's workers.
-#include "runtime/open.hpp"
-
 #include "base/numbers.hpp"
 #include "remote/remote_crew.hpp"
 #include "runtime/awaits.hpp"

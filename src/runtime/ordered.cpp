@@ -10,7 +10,6 @@
 //
 // Then come the outcomes of its tasks, waiting for them, and giving back the tickets of those that
 // are complete.
-#include "runtime/open.hpp"
 #include "runtime/ordered_state.hpp"
 #include "runtime/submit.hpp"
 #include "runtime/wait.hpp"

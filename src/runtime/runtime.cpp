@@ -1,7 +1,6 @@
 // The members of lev::runtime that are not inline: barrier, filters, mutexes, counters, trace.
 #include <leveret/runtime.hpp>
 
-#include "runtime/open.hpp"
 #include "runtime/wait.hpp"
 #include "share/shortage.hpp"
 #include "sync/exiting.hpp"

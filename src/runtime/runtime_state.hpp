@@ -96,6 +96,15 @@ bool does_anybody_work(const participant& but, std::uint64_t* completed) noexcep
 // time-outs, do not count.
 bool does_anybody_run(const participant& but, std::uint64_t* completed) noexcept;
 
+// The list of open runtimes, which ending threads read (bind.cpp).
+void announce_open(runtime_state& c);
+void announce_close(runtime_state& c) noexcept;
+
+// is_in_use() tells whether the caller, called by exit(), cannot wait for the tasks: exit() was
+// called by one of them, by the function that makes them for a bulk, by a filter or by a hook; or
+// another thread is in the middle of a runtime that has one host.
+bool is_in_use(runtime_state& c) noexcept;
+
 // closer() returns the participant that is kept for close() when all others are bound.
 participant* closer(runtime_state& c) noexcept;
 

@@ -6,7 +6,6 @@
 #include "runtime/awaits.hpp"
 #include "runtime/children.hpp"
 #include "runtime/meaning.hpp"
-#include "runtime/open.hpp"
 #include "runtime/set_timeout.hpp"
 #include "runtime/submit.hpp"
 #include "worker/contexts.hpp"

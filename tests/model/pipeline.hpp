@@ -8,7 +8,6 @@
 
 #include "explore.hpp"
 
-#include "runtime/open.hpp"
 #include "runtime/runtime_state.hpp"
 #include "runtime/wait.hpp"
 #include "task/plain.hpp"
