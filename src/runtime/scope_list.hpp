@@ -3,6 +3,7 @@
 // one, a submitter that finds no ticket free has it give them back.
 #pragma once
 
+#include "base/assert.hpp"
 #include "sync/spin_lock.hpp"
 
 #include <cstddef>
@@ -24,9 +25,18 @@ struct scope {
 class scope_list {
  public:
   // Throws std::bad_alloc.
-  void add(scope& one);
+  void add(scope& one) {
+    const spin_guard<> held(lock_);
+    all_.push_back(&one);
+    count_.store(static_cast<std::uint32_t>(all_.size()), memory_order_relaxed);
+  }
   // No give_back() of `one` is under way afterwards.
-  void remove(scope& one) noexcept;
+  void remove(scope& one) noexcept {
+    const spin_guard<> held(lock_);
+    const std::size_t found = std::erase(all_, &one);
+    LEV_DCHECK(found == 1);
+    count_.store(static_cast<std::uint32_t>(all_.size()), memory_order_relaxed);
+  }
 
   // ask() tells whether a ticket was given back. Cost: a load if there are no scopes. No waiting:
   // false, too, while another thread asks.
@@ -34,7 +44,13 @@ class scope_list {
   bool is_empty() const noexcept { return count_.load(memory_order_relaxed) == 0; }
 
  private:
-  bool ask_each() noexcept;
+  [[gnu::noinline]] bool ask_each() noexcept {
+    if (!lock_.try_lock()) return false;
+    std::size_t given = 0;
+    for (scope* one : all_) given += one->give_back();
+    lock_.unlock();
+    return given != 0;
+  }
 
   spin_lock<> lock_;
   std::vector<scope*> all_;  // under the lock
