@@ -255,9 +255,8 @@ bool waits_for_ever(const participant& p) noexcept {
   return p.is_worker ? p.park.is_asleep() : !p.park.has_token();
 }
 
-// Whether a participant of any runtime, except `but`, is such a one.
-template <class Such>
-bool is_there_any(const participant& but, std::uint64_t* completed, const Such& is_such) noexcept {
+// As engine::does_anybody_go_on has it.
+bool does_anybody_go_on(const participant& but, giving_up how, std::uint64_t* completed) noexcept {
   open_runtimes& o = opened();
   const spin_guard<> held(o.lock);
   *completed = 0;
@@ -270,7 +269,8 @@ bool is_there_any(const participant& but, std::uint64_t* completed, const Such& 
     // Workers in other processes have nothing to do then, and nobody says so for them here.
     for (const participant& p : c->in_use()) {
       *completed += p.counters.completed.read();
-      if (p.index >= c->first_actor && &p != &but && is_such(p)) return true;
+      if (p.index < c->first_actor || &p == &but) continue;
+      if (how == giving_up::when_still ? is_at_work(p) : !waits_for_ever(p)) return true;
     }
   }
   return false;
@@ -278,22 +278,13 @@ bool is_there_any(const participant& but, std::uint64_t* completed, const Such& 
 
 }  // namespace
 
-bool does_anybody_work(const participant& but, std::uint64_t* completed) noexcept {
-  return is_there_any(but, completed, [](const participant& p) { return !waits_for_ever(p); });
-}
-
-bool does_anybody_run(const participant& but, std::uint64_t* completed) noexcept {
-  return is_there_any(but, completed, &is_at_work);
-}
-
 void announce_open(runtime_state& c) {
   open_runtimes& o = opened();
   const spin_guard<> held(o.lock);
   static std::uint64_t next_id = 1;
   o.all.push_back(&c);
   c.id = next_id++;
-  c.does_anybody_run = &does_anybody_run;
-  c.does_anybody_work = &does_anybody_work;
+  c.does_anybody_go_on = &does_anybody_go_on;
 }
 
 void announce_close(runtime_state& c) noexcept {

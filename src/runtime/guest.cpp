@@ -5,6 +5,7 @@
 #include "worker/batch.hpp"
 #include "worker/complete.hpp"
 #include "worker/contexts.hpp"
+#include "worker/wait_in_task.hpp"
 
 namespace lev::detail {
 
@@ -39,8 +40,6 @@ class await_as_guest final : public awaited {
 
  private:
   static constexpr std::uint32_t looks_per_clock = 64;
-  static constexpr std::uint64_t look_ns = 2'000'000;
-  static constexpr std::uint64_t patience_ns = 10'000'000;
 
   // A participant with a context left would go on with a new task; one of whose waits one ends by
   // its time has a context left then. A service has none, and waits like a host.
@@ -49,23 +48,14 @@ class await_as_guest final : public awaited {
            (outer_.contexts != nullptr && outer_.contexts->free == nullptr &&
             outer_.doing.load(memory_order_relaxed) == activity::waits);
   }
-  // Whether no participant of any runtime has run anything for patience_ns.
+  // Whether no participant of any runtime has run anything for long.
   bool is_vain() noexcept {
     if (is_vain_ || !may_give_up()) return is_vain_;
     if (++looks_ % looks_per_clock != 0 && !is_armed_) return false;
     const std::uint64_t now_ns = outer_.engine->machine->now_ns();
-    if (now_ns - looked_ns_ < look_ns) return false;
-    const bool was_away = now_ns - looked_ns_ > 2 * look_ns;
+    if (now_ns - looked_ns_ < stillness::look_ns) return false;
     looked_ns_ = now_ns;
-    std::uint64_t completed = 0;
-    const bool goes_on = when_ == giving_up::when_still ? does_anybody_run(outer_, &completed) ||
-                                                              outer_.engine->crew->is_under_way()
-                                                        : does_anybody_work(outer_, &completed);
-    if (was_away || goes_on || completed != completed_) {
-      completed_ = completed;
-      since_ns_ = now_ns;
-    }
-    return is_vain_ = now_ns - since_ns_ >= patience_ns;
+    return is_vain_ = quiet_.lasts(*outer_.engine, outer_, when_);
   }
 
   participant& self_;
@@ -77,8 +67,7 @@ class await_as_guest final : public awaited {
   bool is_vain_ = false;
   std::uint32_t looks_ = 0;
   std::uint64_t looked_ns_ = 0;
-  std::uint64_t since_ns_ = 0;
-  std::uint64_t completed_ = 0;
+  stillness quiet_;
 };
 
 participant* actor_here() noexcept {

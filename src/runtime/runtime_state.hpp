@@ -89,13 +89,6 @@ inline bool is_absent(runtime_state& c) noexcept {
   return c.why_absent != nullptr;
 }
 
-// does_anybody_work() tells whether any participant of any runtime of this process, except `but`,
-// runs something or may do so by itself; and how many tasks have ended in all of them.
-bool does_anybody_work(const participant& but, std::uint64_t* completed) noexcept;
-// does_anybody_run() tells whether one runs something now: threads in their own programs, and
-// time-outs, do not count.
-bool does_anybody_run(const participant& but, std::uint64_t* completed) noexcept;
-
 // The list of open runtimes, which ending threads read (bind.cpp).
 void announce_open(runtime_state& c);
 void announce_close(runtime_state& c) noexcept;

@@ -11,6 +11,7 @@
 #include "machine/machine.hpp"
 #include "sync/core_list.hpp"
 #include "task/procedure_table.hpp"
+#include "worker/awaited.hpp"
 #include "worker/participant.hpp"
 
 #include <unistd.h>
@@ -123,11 +124,12 @@ struct engine {
   // Written by tasks that wait in another runtime, read by those that ask whether anything goes on
   // here: how many. Publishes nothing.
   atomic<std::uint32_t> guests_waiting{0};
-  // Whether any participant but `but`, of any runtime, runs something or may go on by itself, and
-  // how many tasks have ended in all of them. Waiters beside such tasks call it. Null until the
-  // runtime is announced.
-  bool (*does_anybody_run)(const participant& but, std::uint64_t* completed) noexcept = nullptr;
-  bool (*does_anybody_work)(const participant& but, std::uint64_t* completed) noexcept = nullptr;
+  // Whether any participant but `but`, of any runtime of this process, runs something; or, for one
+  // that gives up when all wait, may go on by itself, as threads in their own programs and time-outs
+  // do. And how many tasks have ended in all of them. Waiters beside such tasks call it. Null until
+  // the runtime is announced.
+  bool (*does_anybody_go_on)(const participant& but, giving_up how,
+                             std::uint64_t* completed) noexcept = nullptr;
 
   // Failures of tasks without a ticket, for wait_for_completion(). Protected by failure_lock.
   spin_lock<> failure_lock;

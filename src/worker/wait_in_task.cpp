@@ -43,45 +43,31 @@ bool does_another_work(engine& e, const participant& self) noexcept {
 bool does_anything_go_on(engine& e, const participant& self, giving_up how,
                          std::uint64_t* ended) noexcept {
   if (e.guests_waiting.load(memory_order_relaxed) != 0) {
-    if (how == giving_up::when_still) return e.does_anybody_run(self, ended);
-    const bool has_time_out = self.contexts != nullptr && self.contexts->timed_count != 0;
-    return has_time_out || e.does_anybody_work(self, ended);
+    const bool is_known = how == giving_up::when_still
+                              ? e.crew->is_under_way()
+                              : self.contexts != nullptr && self.contexts->timed_count != 0;
+    return e.does_anybody_go_on(self, how, ended) || is_known;
   }
   *ended = count_ends(e);
   return does_another_work(e, self);
 }
 
-// How often a waiter that may give up checks whether anything goes on.
-constexpr std::uint64_t look_ns = 2'000'000;
+}  // namespace
 
-// Notices that nothing goes on any more.
-class stillness {
- public:
-  explicit stillness(std::uint64_t patience_ns = 5 * look_ns) noexcept
-      : patience_ns_(patience_ns) {}
-
-  // Whether no participant but the caller has run anything for that time, and no task has ended. A
-  // caller that has not looked for long has run something itself, on another context; or it got no
-  // core, as on a busy computer, which must not begin the time anew.
-  bool lasts(engine& e, const participant& self, giving_up how) noexcept {
-    const std::uint64_t now_ns = e.machine->now_ns();
-    const bool was_away = now_ns - looked_ns_ > larger(2 * look_ns, patience_ns_ / 8);
-    looked_ns_ = now_ns;
-    std::uint64_t ended = 0;
-    const bool goes_on = does_anything_go_on(e, self, how, &ended);
-    if (was_away || goes_on || ended != ended_) {
-      ended_ = ended;
-      since_ns_ = now_ns;
-    }
-    return now_ns - since_ns_ >= patience_ns_;
+bool stillness::lasts(engine& e, const participant& self, giving_up how) noexcept {
+  const std::uint64_t now_ns = e.machine->now_ns();
+  const bool was_away = now_ns - looked_ns_ > larger(2 * look_ns, patience_ns_ / 8);
+  looked_ns_ = now_ns;
+  std::uint64_t ended = 0;
+  const bool goes_on = does_anything_go_on(e, self, how, &ended);
+  if (was_away || goes_on || ended != ended_) {
+    ended_ = ended;
+    since_ns_ = now_ns;
   }
+  return now_ns - since_ns_ >= patience_ns_;
+}
 
- private:
-  const std::uint64_t patience_ns_;
-  std::uint64_t ended_ = 0;
-  std::uint64_t since_ns_ = 0;
-  std::uint64_t looked_ns_ = 0;
-};
+namespace {
 
 // A host in its own program, or one that will return to it, may still do something about it; so may
 // a wait that ends by its time.
@@ -161,7 +147,7 @@ bool step_aside(engine& e, participant& self, awaited& what, std::uint64_t deadl
   if (c->waiting != nullptr) wake_waiters(*c);
   if (c->live == 1 && !(is_worth_starting(e, self, how) && start_tasks(*c))) return false;
   if (how == giving_up::when_still)
-    deadline_ns = smaller(deadline_ns, e.machine->now_ns() + look_ns);
+    deadline_ns = smaller(deadline_ns, e.machine->now_ns() + stillness::look_ns);
   suspend(*c, what, deadline_ns);
   return true;
 }
@@ -332,7 +318,7 @@ bool idle_in_task(engine& e, participant& self, awaited& what, std::uint64_t dea
     idle_blocked(e, self, any, deadline_ns);
   } else {
     if (how == giving_up::when_still)
-      deadline_ns = smaller(deadline_ns, e.machine->now_ns() + look_ns);
+      deadline_ns = smaller(deadline_ns, e.machine->now_ns() + stillness::look_ns);
     idle(e, self, any, deadline_ns, wait_policy::help);
   }
   return !e.machine->is_stuck();
@@ -400,7 +386,7 @@ bool wait_on_stack(engine& e, participant& self, awaited& what, std::uint64_t de
                    giving_up how) noexcept {
   constexpr std::uint64_t patience_ns = 1'000'000'000;
   constexpr std::uint32_t turns_per_search = 8;
-  stillness quiet(how == giving_up::when_still ? 5 * look_ns : patience_ns);
+  stillness quiet(how == giving_up::when_still ? stillness::usual_ns : patience_ns);
   const bool may_stack = self.nest < e.settings.nest_max;
   tell_before_wait(e, self);
   close_mailbox(e, self);

@@ -6,6 +6,27 @@
 
 namespace lev {
 
+// Notices that nothing goes on any more.
+class stillness {
+ public:
+  // How often a waiter that may give up checks whether anything goes on.
+  static constexpr std::uint64_t look_ns = 2'000'000;
+  static constexpr std::uint64_t usual_ns = 5 * look_ns;
+
+  explicit stillness(std::uint64_t patience_ns = usual_ns) noexcept : patience_ns_(patience_ns) {}
+
+  // Whether no participant but the caller has run anything for that time, and no task has ended. A
+  // caller that has not looked for long has run something itself, on another context; or it got no
+  // core, as on a busy computer, which must not begin the time anew.
+  bool lasts(engine& e, const participant& self, giving_up how) noexcept;
+
+ private:
+  const std::uint64_t patience_ns_;
+  std::uint64_t ended_ = 0;
+  std::uint64_t since_ns_ = 0;
+  std::uint64_t looked_ns_ = 0;
+};
+
 // wait_in_task() waits inside a task or a callback: its own children run on top of it, or its
 // worker goes on in another context. False: the deadline passed first; or waiting on is in vain:
 // every context of every participant waits, or, with when_still, no participant has run anything
