@@ -4,6 +4,7 @@
 #include "remote/straight_take.hpp"
 #include "remote/strip.hpp"
 #include "task/slice.hpp"
+#include "worker/serve.hpp"
 #include "worker/write_back.hpp"
 
 #include <utility>

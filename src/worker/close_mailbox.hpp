@@ -3,6 +3,7 @@
 #pragma once
 
 #include "worker/enqueue.hpp"
+#include "worker/serve.hpp"
 #include "worker/worker.hpp"
 
 namespace lev {

@@ -4,6 +4,7 @@
 #include "context/overflow.hpp"
 #include "worker/execute.hpp"
 #include "worker/idle.hpp"
+#include "worker/serve.hpp"
 #include "worker/stage.hpp"
 #include "worker/worker.hpp"
 

@@ -125,9 +125,9 @@ struct engine {
   // here: how many. Publishes nothing.
   atomic<std::uint32_t> guests_waiting{0};
   // Whether any participant but `but`, of any runtime of this process, runs something; or, for one
-  // that gives up when all wait, may go on by itself, as threads in their own programs and time-outs
-  // do. And how many tasks have ended in all of them. Waiters beside such tasks call it. Null until
-  // the runtime is announced.
+  // that gives up when all wait, may go on by itself, as do threads in their own programs, and
+  // time-outs. And how many tasks have ended in all of them. Waiters beside such tasks call it.
+  // Null until the runtime is announced.
   bool (*does_anybody_go_on)(const participant& but, giving_up how,
                              std::uint64_t* completed) noexcept = nullptr;
 

@@ -4,6 +4,7 @@
 
 #include "worker/close_mailbox.hpp"
 #include "worker/complete.hpp"
+#include "worker/serve.hpp"
 #include "worker/share_core.hpp"
 #include "worker/take.hpp"
 #include "worker/traced.hpp"

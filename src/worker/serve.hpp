@@ -14,6 +14,16 @@ using turn_of_work = bool (*)(engine& e, participant& self, awaited* what) noexc
 bool serve_until(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
                  wait_policy how, turn_of_work work) noexcept;
 
+// tell_ends() tells all ends here, and settle() also those who wait for the end of everything.
+// settle_again() is for the turns of one wait: it tells these only if something has ended here
+// since. Hosts that sleep for a slot are such waiters, too, and would wake each other for ever.
+void tell_ends(engine& e, participant& self) noexcept;
+void settle(engine& e, participant& self) noexcept;
+void settle_again(engine& e, participant& self) noexcept;
+// wake_another() is for a participant that was the last poller while another one slept: it wakes
+// one if there is more work.
+void wake_another(engine& e, participant& self) noexcept;
+
 // help() takes a task and brings it to its end, in the middle of something else. False: there was
 // none.
 bool help(engine& e, participant& self) noexcept;

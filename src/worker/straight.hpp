@@ -17,6 +17,7 @@
 #include "worker/complete.hpp"
 #include "worker/execute.hpp"
 #include "worker/take.hpp"
+#include "worker/wait_in_task.hpp"
 #include "worker/worker.hpp"
 
 namespace lev {

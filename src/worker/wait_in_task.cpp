@@ -22,6 +22,7 @@
 #include "worker/complete.hpp"
 #include "worker/execute.hpp"
 #include "worker/idle.hpp"
+#include "worker/serve.hpp"
 #include "worker/straight.hpp"
 #include "worker/take.hpp"
 #include "worker/worker.hpp"

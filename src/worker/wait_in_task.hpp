@@ -2,7 +2,7 @@
 #pragma once
 
 #include "worker/awaited.hpp"
-#include "worker/engine.hpp"
+#include "worker/worker.hpp"
 
 namespace lev {
 
@@ -33,6 +33,13 @@ class stillness {
 // for 10 ms.
 bool wait_in_task(engine& e, participant& self, awaited& what, std::uint64_t deadline_ns,
                   giving_up how = giving_up::when_all_wait) noexcept;
+
+// run_on_top() runs a task that the caller has taken from a queue on top of the waiting one.
+void run_on_top(engine& e, participant& self, std::uint32_t task) noexcept;
+// run_child_with_care() is run_child() (straight.hpp) for what that leaves to it, and
+// run_taken_child() for what it has taken.
+[[gnu::noinline]] bool run_child_with_care(engine& e, participant& self, child one) noexcept;
+[[gnu::noinline]] bool run_taken_child(engine& e, participant& self, child one) noexcept;
 
 // tell_before_wait() tells the ends here for which others may wait.
 void tell_before_wait(engine& e, participant& self) noexcept;

@@ -18,8 +18,6 @@ bool run_one(engine& e, participant& self) noexcept;
 bool run_some(engine& e, participant& self, awaited* what) noexcept;
 // run_staged() is that for the oldest task staged here, and takes no more: for one that leaves.
 void run_staged(engine& e, participant& self) noexcept;
-// run_on_top() runs a task that the caller has taken from a queue on top of the waiting one.
-void run_on_top(engine& e, participant& self, std::uint32_t task) noexcept;
 // A task for which the calling task waits, by its ticket's number. That of an empty ticket, 0,
 // gives no_slot.
 struct child {
@@ -33,21 +31,16 @@ struct child {
                                    std::uint64_t seen, const child* by) noexcept;
 // end_otherwise() brings a task to its end that has not simply succeeded there.
 [[gnu::noinline]] void end_otherwise(engine& e, participant& self, job& j, int code) noexcept;
-// run_child_with_care() is run_child() (straight.hpp) for what that leaves to it, and
-// run_taken_child() for what it has taken.
-[[gnu::noinline]] bool run_child_with_care(engine& e, participant& self, child one) noexcept;
-[[gnu::noinline]] bool run_taken_child(engine& e, participant& self, child one) noexcept;
-// drain() completes the task whose outputs are in flight, if there is one. tell_ends() tells all
-// ends here, and settle() also those who wait for the end of everything. give_back_ahead() gives
+// drain() completes the task whose outputs are in flight, if there is one. give_back_ahead() gives
 // the tasks staged here to others.
 bool drain(engine& e, participant& self) noexcept;
+void give_back_ahead(engine& e, participant& self) noexcept;
 inline bool owes_failures(const participant& self) noexcept {
   return self.failing != no_slot && !self.is_telling;
 }
 inline bool owes_ends(const participant& self) noexcept {
   return self.aside.ended_pieces != 0 || self.draining != nullptr || owes_failures(self);
 }
-void tell_ends(engine& e, participant& self) noexcept;
 // has_callback() tells whether a callback waits for the end of a task in hand, or of the whole of
 // which it is a piece.
 inline bool has_callback(engine& e, std::uint32_t task) noexcept {
@@ -56,14 +49,5 @@ inline bool has_callback(engine& e, std::uint32_t task) noexcept {
           (state_bits::called_back | state_bits::depended_on)) != 0;
 }
 bool has_tail(engine& e, const job& j) noexcept;
-void settle(engine& e, participant& self) noexcept;
-// settle_again() is for the turns of one wait: it tells waiters for quiescence only if something
-// has ended here since. Hosts that sleep for a slot are such waiters, too, and would wake each
-// other for ever.
-void settle_again(engine& e, participant& self) noexcept;
-void give_back_ahead(engine& e, participant& self) noexcept;
-// wake_another() is for a participant that was the last poller while another one slept: it wakes
-// one if there is more work.
-void wake_another(engine& e, participant& self) noexcept;
 
 }  // namespace lev
