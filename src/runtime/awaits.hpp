@@ -67,10 +67,14 @@ struct await_quiescent final : await_shared {
 // A free slot, and edges; or the end of the last task, or of the runtime, after which there may
 // never be one.
 struct await_space final : await_shared {
-  await_space(runtime_state& home, participant& waiter, std::uint32_t edges,
-              bool waits_again = false) noexcept
-      : await_space(home, waiter, edges, waits_again,
-                    waiter.running != nullptr || is_guest(home, waiter)) {}
+  await_space(runtime_state& home, participant& waiter, std::uint32_t edges, bool inside,
+              bool waits_again) noexcept
+      : await_shared(waiter, (edges == 0 && !inside ? want_slot : want_space) | want_barrier,
+                     home.space_wanted),
+        c(home),
+        edge_count(edges),
+        is_look(waits_again),
+        is_inside(inside) {}
   bool looks_again() const noexcept override { return is_look; }
   bool is_there() noexcept override {
     // Busy workers own the counters' lines: while it polls, it seldom reads them.
@@ -105,16 +109,6 @@ struct await_space final : await_shared {
   bool is_armed = false;
   bool is_in_vain = false;  // as last looked at
   std::uint32_t looks = 0;
-
- private:
-  await_space(runtime_state& home, participant& waiter, std::uint32_t edges, bool waits_again,
-              bool inside) noexcept
-      : await_shared(waiter, (edges == 0 && !inside ? want_slot : want_space) | want_barrier,
-                     home.space_wanted),
-        c(home),
-        edge_count(edges),
-        is_look(waits_again),
-        is_inside(inside) {}
 };
 
 // Fewer bulks under submission.

@@ -293,7 +293,7 @@ static wait_policy idle_policy(const runtime_state& c) noexcept {
 void wait_space(runtime_state& c, participant& self, bool helps, std::uint32_t edges,
                 std::uint64_t until_ns) noexcept {
   constexpr std::int64_t look_ns = 1'000'000;
-  await_space what(c, self, edges, until_ns == no_deadline);
+  await_space what(c, self, edges, false, until_ns == no_deadline);
   if (!c.scopes.is_empty()) until_ns = smaller(until_ns, deadline_after(c, look_ns));
   await(c, self, what, until_ns, helps ? wait_policy::help : idle_policy(c));
 }
@@ -305,7 +305,7 @@ void wait_join(runtime_state& c, participant& self, std::uint32_t joins_max) noe
 }
 
 bool wait_space_inside(runtime_state& c, participant& self, std::uint32_t edges) noexcept {
-  await_space what(c, self, edges);
+  await_space what(c, self, edges, true, false);
   return await(c, self, what, no_deadline, wait_policy::help, giving_up::when_still);
 }
 
