@@ -2,20 +2,8 @@
 // another one of the same worker instead of leaving the worker idle (CellMT, section 3).
 //
 // Number 0 is the participant's own stack, as it was before; the others are opened when they are
-// first needed, and kept. A context is at one of three places:
-//
-//   ring      it takes turns with the others there: it takes tasks, or runs one that yields or
-//             waits for data
-//   waiting   its task waits for a ticket, a slot or a thread; it is not given a turn until that is
-//             there (wait_in_task.cpp)
-//   free      it has nothing to do; its stack is kept
-//
-// give_way() hands the turn to the next context in the ring. If the ring has fewer contexts than
-// the limit, and there is work in the queues, it first starts another one, which takes tasks like a
-// worker until there are none. The ring is never empty: when its last context leaves, a waiting one
-// comes back and idles for all.
-//
-// All of this belongs to the thread that runs the participant; nothing is shared.
+// first needed, and kept. README.md says at which of three places one is (ring, waiting, free), and
+// by which rules. All of this belongs to the thread that runs the participant; nothing is shared.
 #pragma once
 
 #include "context/context.hpp"
