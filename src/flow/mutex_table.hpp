@@ -12,6 +12,8 @@
 #include "flow/slot_pool.hpp"
 #include "sync/spin_lock.hpp"
 
+#include <algorithm>
+
 namespace lev {
 
 static_assert(sizeof(slot_extra::locks) == mutexes_per_task_max * sizeof(mutex_id));
@@ -31,19 +33,11 @@ class mutex_table {
 
   // note() writes the mutexes of a task into its slot, in ascending order and each once.
   static void note(slot_extra& extra, const mutex_id* locks, std::uint32_t count) noexcept {
-    extra.lock_count = 0;
+    LEV_DCHECK(count <= mutexes_per_task_max);
+    mutex_id* const end = std::copy_n(locks, count, extra.locks);
+    std::sort(extra.locks, end);
+    extra.lock_count = static_cast<std::uint8_t>(std::unique(extra.locks, end) - extra.locks);
     extra.locks_held = 0;
-    for (std::uint32_t i = 0; i < count; ++i) {
-      std::uint32_t place = extra.lock_count;
-      bool is_new = true;
-      for (std::uint32_t k = 0; k < extra.lock_count; ++k) is_new &= extra.locks[k] != locks[i];
-      if (!is_new) continue;
-      for (; place > 0 && extra.locks[place - 1] > locks[i]; --place)
-        extra.locks[place] = extra.locks[place - 1];
-      LEV_DCHECK(extra.lock_count < mutexes_per_task_max);
-      extra.locks[place] = locks[i];
-      ++extra.lock_count;
-    }
   }
 
   // acquire() takes the remaining mutexes of a task. False: the task waits in a list and comes out

@@ -9,6 +9,7 @@
 
 #include "base/assert.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -36,16 +37,10 @@ class reorder_buffer {
   void pop_front() noexcept { ++begin_; }
 
   // remove_if() takes out the tasks for which `is_taken` is true, and keeps the others in order. It
-  // is asked once for each, from the first on, which lies where it was.
+  // is asked once for each, which lies where it was.
   template <class IsTaken>
   void remove_if(const IsTaken& is_taken) noexcept {
-    waiting_task* kept = begin();
-    for (waiting_task* t = begin(); t != end(); ++t) {
-      if (is_taken(*t)) continue;
-      if (kept != t) *kept = *t;
-      ++kept;
-    }
-    end_ = static_cast<std::size_t>(kept - tasks_);
+    end_ = static_cast<std::size_t>(std::remove_if(begin(), end(), is_taken) - tasks_);
   }
 
   // insert_after() makes room for `count` entries behind `place` and returns the first of them.
