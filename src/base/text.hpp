@@ -1,6 +1,8 @@
 // Texts in places of a fixed size.
 #pragma once
 
+#include "base/utf8.hpp"
+
 #include <cstddef>
 #include <exception>
 
@@ -32,11 +34,9 @@ inline bool is_inside_character(char c) noexcept {
 // character that is cut off at the end is left out. Other encodings lose three bytes at most.
 inline std::size_t whole_text_bytes(const char* text, std::size_t bytes) noexcept {
   for (std::size_t back = 1; back <= 3 && back <= bytes; ++back) {
-    const auto c = static_cast<unsigned char>(text[bytes - back]);
-    if (c < 0x80) return bytes;
-    if (c < 0xc0) continue;  // inside a character
-    const std::size_t length = c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
-    return length > back ? bytes - back : bytes;
+    const char c = text[bytes - back];
+    if (is_inside_character(c)) continue;
+    return length_of(static_cast<unsigned char>(c)) > back ? bytes - back : bytes;
   }
   return bytes;
 }
