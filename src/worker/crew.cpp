@@ -29,10 +29,6 @@ void crew::plan() {
   LEV_ASSERT(e.takers != 0 && e.depth <= ahead_max);
 }
 
-bool crew::open() {
-  return true;
-}
-
 bool crew::run_one(participant& self) noexcept {
   return lev::run_one(e, self);
 }

@@ -22,7 +22,7 @@ class crew {
   // plan() decides the engine's numbers that depend on the crew, before the engine's memory is
   // reserved. open() comes afterwards, before the machine starts. False: machine::why_not().
   virtual void plan();
-  virtual bool open();
+  virtual bool open() { return true; }
 
   // run_one() takes one task to its end, or several a step further. False: there is nothing to do.
   virtual bool run_one(participant& self) noexcept;
