@@ -21,18 +21,6 @@ bool is_dice_gain(const runtime_state& c, const draft& d) noexcept {
   return false;
 }
 
-// What the smallest piece that can be cut from a task needs: one item of each sliced argument, and
-// all of the rest. The pieces of a dice hook are not known: they may fit.
-std::size_t least_bytes(const runtime_state& c, const draft& d) noexcept {
-  if (procedure_at(d.procedure).diceable) return 0;
-  argument one[argument_count_max];
-  for (unsigned i = 0; i < d.argument_count; ++i) {
-    one[i] = d.arguments[i];
-    if ((one[i].flags & argument_sliced) != 0 && slice_items(one[i]) > 1) cut(one[i], 0, 1);
-  }
-  return staged_bytes({one, d.argument_count}, c.copies);
-}
-
 bool refuse_size(const runtime_state& c, std::size_t bytes, const char* what, const char* advice,
                  refusal* why) noexcept {
   return refuse(why, status::too_big, -1,
@@ -42,6 +30,16 @@ bool refuse_size(const runtime_state& c, std::size_t bytes, const char* what, co
 }
 
 }  // namespace
+
+std::size_t least_bytes(const runtime_state& c, const draft& d) noexcept {
+  if (procedure_at(d.procedure).diceable) return 0;
+  argument one[argument_count_max];
+  for (unsigned i = 0; i < d.argument_count; ++i) {
+    one[i] = d.arguments[i];
+    if ((one[i].flags & argument_sliced) != 0 && slice_items(one[i]) > 1) cut(one[i], 0, 1);
+  }
+  return staged_bytes({one, d.argument_count}, c.copies);
+}
 
 void choose_grain(runtime_state& c, draft& d, std::uint8_t* flags) noexcept {
   *flags |= task_timed;

@@ -13,6 +13,10 @@ namespace lev::detail {
 // choose_grain() has a sliced task timed, and chooses its grain if the caller has not.
 void choose_grain(runtime_state& c, draft& d, std::uint8_t* flags) noexcept;
 
+// least_bytes() is what the smallest piece that can be cut from a task needs: one item of each
+// sliced argument, and all of the rest. The pieces of a dice hook are not known: they may fit.
+std::size_t least_bytes(const runtime_state& c, const draft& d) noexcept;
+
 // has_size() tells whether the local store or the dicer concerns the task, check_size() how.
 inline bool has_size(const runtime_state& c, const draft_facts& facts) noexcept {
   return facts.may_dice || facts.is_strided || (facts.has_address && c.copies.all);

@@ -6,7 +6,6 @@
 #include "task/arguments.hpp"
 
 #include <cstdio>
-#include <cstring>
 
 namespace lev::detail {
 
@@ -26,10 +25,7 @@ argument argument_of(const argument& a, std::size_t i) noexcept {
   if (a.what == kind::value) {
     one = argument{};
     one.unit_bytes = a.unit_bytes;
-    std::uint64_t both[2] = {0, 0};
-    std::memcpy(both, reinterpret_cast<const void*>(place), a.unit_bytes);
-    one.address = both[0];
-    one.row_bytes = both[1];
+    load_value(one, place, a.unit_bytes);
     return one;
   }
   one.address = place;
@@ -202,13 +198,6 @@ bool can_be_one(const runtime_state& c, const draft& all, std::size_t count) noe
   }
   return true;
 }
-bool has_room_for_one(const runtime_state& c, const whole_bulk& w) noexcept {
-  descriptor one = w.task;
-  for (unsigned i = 0; i < one.argument_count; ++i) {
-    if ((one.arguments[i].flags & argument_sliced) != 0) cut(one.arguments[i], 0, 1);
-  }
-  return staged_bytes(arguments_of(one), c.copies) <= c.settings.local_store_bytes;
-}
 
 bool check_all(runtime_state& c, const draft& all, std::size_t count, whole_bulk& w, bool* is_one,
                refusal* why) noexcept {
@@ -223,7 +212,7 @@ bool check_all(runtime_state& c, const draft& all, std::size_t count, whole_bulk
   if (!check_rows(all, count, why)) return false;
   if (!can_be_one(c, all, count) || !make_whole(all, count, w)) return true;
   if (!validate(draft_of(w.task), &facts, why)) return false;
-  *is_one = has_room_for_one(c, w);
+  *is_one = least_bytes(c, draft_of(w.task)) <= c.settings.local_store_bytes;
   return true;
 }
 

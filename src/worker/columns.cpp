@@ -30,27 +30,6 @@ struct rows_ahead {
   std::uint32_t count = 0;
 };
 
-inline void load_value(argument& a, std::uint64_t place, std::uint16_t bytes) noexcept {
-  const auto* from = reinterpret_cast<const void*>(place);
-  switch (bytes) {
-    case 4: {
-      std::uint32_t word;
-      std::memcpy(&word, from, 4);
-      a.address = word;
-      return;
-    }
-    case 8:
-      std::memcpy(&a.address, from, 8);
-      return;
-    default: {
-      std::uint64_t both[2] = {0, 0};
-      std::memcpy(both, from, bytes);
-      a.address = both[0];
-      a.row_bytes = both[1];
-    }
-  }
-}
-
 // Makes a column of the bulk an argument of one task, whose place is still to be set. Returns the
 // bytes of a value; 0: it is memory or a result.
 std::uint16_t make_single(argument& a, unsigned i, const each_task& of) noexcept {

@@ -18,6 +18,7 @@
 #include "worker/engine.hpp"
 
 #include <cstdio>
+#include <cstring>
 
 namespace lev {
 
@@ -45,6 +46,28 @@ each_task each_task_of(const Piece& piece) noexcept {
 }
 // The user's procedure: that of the task, or the one that it calls for each index.
 procedure_id own_procedure(engine& e, std::uint32_t task) noexcept;
+
+// load_value() makes the bytes at `place` a value argument's, which is 0 before.
+inline void load_value(argument& a, std::uint64_t place, std::uint16_t bytes) noexcept {
+  const auto* from = reinterpret_cast<const void*>(place);
+  switch (bytes) {
+    case 4: {
+      std::uint32_t word;
+      std::memcpy(&word, from, 4);
+      a.address = word;
+      return;
+    }
+    case 8:
+      std::memcpy(&a.address, from, 8);
+      return;
+    default: {
+      std::uint64_t both[2] = {0, 0};
+      std::memcpy(both, from, bytes);
+      a.address = both[0];
+      a.row_bytes = both[1];
+    }
+  }
+}
 
 // What a bulk says of a task that it has refused, or that has failed.
 struct text_of_bulk {
