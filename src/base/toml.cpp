@@ -23,7 +23,7 @@ class reader {
   explicit reader(std::string_view text) : text_(text) {}
 
   std::vector<toml_entry> all() {
-    while (skip_to_line()) {
+    for (skip_lines(); !at_end(); skip_lines()) {
       if (peek() == '[')
         read_table();
       else
@@ -60,10 +60,6 @@ class reader {
   }
   void skip_lines() {
     for (skip_comment(); !at_end() && (peek() == '\n' || peek() == '\r'); skip_comment()) take();
-  }
-  bool skip_to_line() {
-    skip_lines();
-    return !at_end();
   }
   void end_line() {
     skip_comment();
