@@ -15,12 +15,6 @@ namespace lev {
 
 namespace {
 
-// Tells the crew of tasks that were queued while an end was told.
-void tell_late(engine& e, participant& self) noexcept {
-  self.queues_late = false;
-  e.crew->queued(self);
-}
-
 // While one end is told, tasks that it makes ready are not sent off, and tasks that fail with it
 // are not told. Both might run the callback of another task, which may wait for something that this
 // end has still to tell. They are put aside for the outermost caller.
@@ -32,7 +26,7 @@ class telling {
     self_.is_telling = was_telling_;
     if (was_telling_) return;
     if (self_.failing != no_slot) fail_rest(engine_, self_);
-    if (self_.queues_late) tell_late(engine_, self_);
+    if (std::exchange(self_.queues_late, false)) engine_.crew->queued(self_);
   }
   telling(telling&&) = delete;
 
@@ -322,7 +316,7 @@ void fail_unrun(engine& e, participant& self, std::uint32_t task, status code) n
 
 void fail_rest(engine& e, participant& self) noexcept {
   LEV_DCHECK(!self.is_telling);
-  self.is_telling = true;
+  const telling all(e, self);
   while (self.failing != no_slot) {
     const std::uint32_t next = self.failing;
     slot& s = e.task_slots.at(next);
@@ -333,8 +327,6 @@ void fail_rest(engine& e, participant& self) noexcept {
     complete(e, self, how);
   }
   self.aside.has_failing = false;
-  self.is_telling = false;
-  if (self.queues_late) tell_late(e, self);
 }
 
 void start(engine& e, participant& self, std::uint32_t task) noexcept {
