@@ -58,10 +58,7 @@ namespace {
 
 // Sends the task to a worker that polls for it. False: there is none. A sleeping worker takes long
 // to wake, and a letter is for it alone: then the ready queue is better, where a waiting host finds
-// the task itself. Nor does a host send letters while it is ahead of the workers with tasks for
-// which it does not wait yet: each would cost a round trip between the cores, and from the queue
-// workers take several tasks at once. (1,024 tasks, then a wait for all, on distant cores: 210 ns a
-// task by letters, 145 by the queue.)
+// the task itself.
 bool send_to_poller(runtime_state& c, participant& self, std::uint32_t task,
                     const draft& d) noexcept {
   participant* const end = c.participants + c.mailboxes;
@@ -150,12 +147,10 @@ inline bool is_free_host(const runtime_state& c, const participant& self, const 
   return by == nullptr && c.closing.load(memory_order_relaxed) == 0 && owes_nothing(self);
 }
 
-// A host that is ahead by all tickets runs the task itself, before those in the queue: these would
-// cost transfers of the lines that the workers are busy with. The task needs no ticket, because no
-// thread can wait for it, but a slot while it runs: the host's own. The host runs the next posts at
-// once, too, before it looks for a ticket again, because that look reads lines that the workers
-// write. It runs fewer than would leave a worker without a task, and none while one has none. 0:
-// the task must be queued after all.
+// A host that is ahead by all tickets runs the task itself, in its own slot (README.md). It runs the
+// next posts at once, too, before it looks for a ticket again, because that look reads lines that
+// the workers write. It runs fewer than would leave a worker without a task, and none while one has
+// none. 0: the task must be queued after all.
 constexpr std::uint32_t at_once_max = 32;
 [[gnu::noinline]] std::uint64_t run_at_once(runtime_state& c, participant& self,
                                             const draft& d) noexcept {

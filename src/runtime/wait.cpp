@@ -394,8 +394,7 @@ outcome wait_all_any_way(ticket* tickets, std::size_t count, std::int64_t timeou
   detail::set_timeout timeout(timeout_ns);
   bool is_late = false;
   const bool is_good = detail::check_wait(timeout_ns, how) == status::ok;
-  // It begins with the last one: tasks mostly end in order, and a waiter that sleeps until the last
-  // has ended is woken once, not for each (a wake-up costs the worker as much as a task of 10 us).
+  // It begins with the last one, because tasks mostly end in order: README.md.
   detail::runtime_state* home = nullptr;
   participant* self = nullptr;
   for (std::size_t i = count; i-- > 0;) {
