@@ -109,16 +109,6 @@ class index_ring {
     return true;
   }
 
-  // peek() tells the value `ahead` places behind the head, if it is there; another consumer may
-  // take it meanwhile.
-  bool peek(std::uint32_t ahead, std::uint32_t* value) const noexcept {
-    const std::uint32_t position = head_.load(memory_order_relaxed) + ahead;
-    // Pairs with try_push_all().
-    const std::uint64_t c = cells_[position & mask_].load(memory_order_acquire);
-    *value = static_cast<std::uint32_t>(c);
-    return sequence(c) == position + 1;
-  }
-
   // looks_empty() is the sleeper's last look: false once a push has reserved its place, even if the
   // value is not there yet.
   bool looks_empty() const noexcept {

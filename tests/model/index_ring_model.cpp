@@ -146,20 +146,6 @@ struct handshake : scenario<handshake, 2> {
   boxed<state> s;
 };
 
-// peek() tells a value with its contents, while nobody takes it.
-struct look_ahead : scenario<look_ahead, 2> {
-  void thread(unsigned index) {
-    static constexpr std::uint32_t batch[] = {0, 1};
-    std::uint32_t v = 0;
-    if (index == 0) {
-      s->push(batch, 2);
-    } else if (s->queue.peek(1, &v)) {
-      require(v == 1 && s->contents[1].get() == 11, "the second value");
-    }
-  }
-  boxed<values> s;
-};
-
 }  // namespace
 
 int main() {
@@ -169,7 +155,6 @@ int main() {
       .check<alone_and_batch>("alone and batch")
       .check<free_list>("free list")
       .check<two_and_two>("two and two")
-      .check<look_ahead>("look ahead")
       .plant("index_ring: a consumer trusts the tail, not the cell")
       .plant("index_ring: sequence compared with <")
       .plant("index_ring: a popped cell is off by one")

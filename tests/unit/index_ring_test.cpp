@@ -56,19 +56,6 @@ TEST_P(index_ring_test, a_batch_goes_in_whole_or_not_at_all) {
   EXPECT_EQ(r.queue.try_pop_some(got, 10), 0u);
 }
 
-TEST_P(index_ring_test, peek_sees_what_waits_and_nothing_else) {
-  ring r(4, GetParam());
-  std::uint32_t value = 0;
-  EXPECT_FALSE(r.queue.peek(0, &value));
-  r.queue.try_push(11);
-  r.queue.try_push(12);
-  ASSERT_TRUE(r.queue.peek(0, &value));
-  EXPECT_EQ(value, 11u);
-  ASSERT_TRUE(r.queue.peek(1, &value));
-  EXPECT_EQ(value, 12u);
-  EXPECT_FALSE(r.queue.peek(2, &value));
-}
-
 TEST_P(index_ring_test, random_use_agrees_with_a_deque) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(seed);
