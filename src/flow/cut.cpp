@@ -104,7 +104,7 @@ scheduler::split_result scheduler::cut(std::uint32_t task, std::uint32_t share, 
     return cut_by_hook(task, have, cache, report, p);
   p.made = have;
   count_pieces(task, p.made, report);
-  write_slices(task, p);
+  write_pieces(task, p, nullptr);
   return split_result::done;
 }
 
@@ -125,22 +125,20 @@ scheduler::split_result scheduler::cut_by_hook(std::uint32_t task, std::uint32_t
     s.flags &= static_cast<std::uint8_t>(~task_diceable);
     return split_result::indivisible;
   }
-  const origin from = origin_of(task);
   count_pieces(task, p.made, report);
-  for (std::uint32_t i = 0; i < p.made; ++i) {
-    open_piece(p.slots[i], from);
-    write_task(*slots_, p.slots[i], cuts[i]);
-    mark_piece(p.slots[i], from);
-  }
+  write_pieces(task, p, cuts);
   return split_result::done;
 }
 
 // The join counts `made` pieces. They are added while at least one is outstanding, or before any is
 // queued.
-void scheduler::join_pieces(std::uint32_t task, std::uint32_t made) noexcept {
-  slot& s = slots_->at(task);
+void scheduler::count_pieces(std::uint32_t task, std::uint32_t made, pass_report& report) noexcept {
   LEV_DCHECK(made >= 2);
-  if ((s.flags & task_is_piece) != 0) {
+  slot& s = slots_->at(task);
+  const bool is_piece = (s.flags & task_is_piece) != 0;
+  report.submitted.add(is_piece ? made - 1 : made);
+  report.diced += made;
+  if (is_piece) {
     const std::uint32_t before =
         slots_->extra(s.parent).pieces.fetch_add(made - 1, memory_order_relaxed);
     LEV_DCHECK(before != 0);  // this piece, at least
@@ -154,27 +152,22 @@ void scheduler::join_pieces(std::uint32_t task, std::uint32_t made) noexcept {
   s.flags = static_cast<std::uint8_t>((s.flags | task_is_join) & ~task_diceable);
 }
 
-void scheduler::count_pieces(std::uint32_t task, std::uint32_t made, pass_report& report) noexcept {
-  const bool is_piece = (slots_->at(task).flags & task_is_piece) != 0;
-  report.submitted.add(is_piece ? made - 1 : made);
-  report.diced += made;
-  join_pieces(task, made);
-}
-
-scheduler::origin scheduler::origin_of(std::uint32_t task) noexcept {
+// The pieces that a hook has made; null: nearly equal ones, in order, straight from slot to slot.
+// The first may take the slot of the whole, so it is written last.
+void scheduler::write_pieces(std::uint32_t task, const cut_result& p,
+                             const descriptor* cuts) noexcept {
   const slot& s = slots_->at(task);
-  return {task, whole_of(s, task), static_cast<std::uint8_t>(s.dice_depth + 1), s.flags};
-}
-
-// Nearly equal pieces, in order, straight from slot to slot. The first may take the slot of the
-// whole, so it is written last.
-void scheduler::write_slices(std::uint32_t task, const cut_result& p) noexcept {
-  const origin from = origin_of(task);
-  const std::uint64_t items = slots_->items_of(task);
+  const origin from{task, whole_of(s, task), static_cast<std::uint8_t>(s.dice_depth + 1), s.flags};
+  const std::uint64_t items = cuts == nullptr ? slots_->items_of(task) : 0;
   for (std::uint32_t i = p.made; i-- > 0;) {
-    open_piece(p.slots[i], from);
-    write_slice(p.slots[i], task, slice_begin(items, p.made, i), slice_begin(items, p.made, i + 1));
-    mark_piece(p.slots[i], from);
+    const std::uint32_t piece = p.slots[i];
+    open_piece(piece, from);
+    if (cuts != nullptr) {
+      write_task(*slots_, piece, cuts[i]);
+    } else {
+      write_slice(piece, task, slice_begin(items, p.made, i), slice_begin(items, p.made, i + 1));
+    }
+    mark_piece(piece, from);
   }
 }
 

@@ -135,7 +135,6 @@ class scheduler {
                      pass_report& report) noexcept;
   split_result cut_by_hook(std::uint32_t task, std::uint32_t have, index_cache& cache,
                            pass_report& report, cut_result& p) noexcept;
-  void join_pieces(std::uint32_t task, std::uint32_t made) noexcept;
   void count_pieces(std::uint32_t task, std::uint32_t made, pass_report& report) noexcept;
   struct origin {  // of a piece
     std::uint32_t task;
@@ -143,8 +142,7 @@ class scheduler {
     std::uint8_t depth;
     std::uint8_t flags;
   };
-  origin origin_of(std::uint32_t task) noexcept;
-  void write_slices(std::uint32_t task, const cut_result& p) noexcept;
+  void write_pieces(std::uint32_t task, const cut_result& p, const descriptor* cuts) noexcept;
   void write_slice(std::uint32_t piece, std::uint32_t whole, std::uint64_t begin,
                    std::uint64_t end) noexcept;
   void open_piece(std::uint32_t piece, const origin& from) noexcept;
