@@ -65,12 +65,9 @@ class item_costs {
     return checked_multiply(mean, items, &units) ? units / units_per_ns : longest_ns;
   }
 
-  // The smallest piece for a task of `items`, to be run by `takers`. If costs are unknown, or items
-  // are long enough alone, each taker gets `pieces_max` pieces, so that the last ones are short.
-  // The estimate may be wrong for this task, so each still gets a few pieces, unless these are so
-  // short that they cost more than they may gain, or the whole task is shorter than one piece
-  // should be. (A long task that is not cut keeps all but one taker idle, and short and long ones
-  // may alternate: so the peak must be short, too.) The caller asks once for each task.
+  // The smallest piece for a task of `items`, to be run by `takers` (README.md, "The grain is
+  // measured"). If costs are unknown, or items are long enough alone, each taker gets `pieces_max`
+  // pieces, so that the last ones are short. The caller asks once for each task.
   std::uint64_t grain(std::uint32_t place, std::uint64_t items, std::uint32_t takers) noexcept {
     LEV_DCHECK(place < places && takers != 0);
     const std::uint64_t fine = items / (std::uint64_t{takers} * pieces_max);

@@ -187,8 +187,6 @@ void scheduler::apply_filters(pass_report& report) noexcept {
 
 // Splits waiting tasks until there are enough for every taker to be busy to the end: always the
 // largest one, so that sizes shrink evenly as the line gets shorter and the last pieces are small.
-// (Jack Rabbit, Figure 4.6, walks from the front; tasks there run next, and those behind stay
-// large.)
 void scheduler::dice(index_cache& cache, pass_report& report) noexcept {
   const std::uint32_t wanted = limits_.threshold * limits_.takers;
   for (;;) {

@@ -147,10 +147,10 @@ inline bool is_free_host(const runtime_state& c, const participant& self, const 
   return by == nullptr && c.closing.load(memory_order_relaxed) == 0 && owes_nothing(self);
 }
 
-// A host that is ahead by all tickets runs the task itself, in its own slot (README.md). It runs the
-// next posts at once, too, before it looks for a ticket again, because that look reads lines that
-// the workers write. It runs fewer than would leave a worker without a task, and none while one has
-// none. 0: the task must be queued after all.
+// A host that is ahead by all tickets runs the task itself, in its own slot (README.md). It runs
+// the next posts at once, too, before it looks for a ticket again, because that look reads lines
+// that the workers write. It runs fewer than would leave a worker without a task, and none while
+// one has none. 0: the task must be queued after all.
 constexpr std::uint32_t at_once_max = 32;
 [[gnu::noinline]] std::uint64_t run_at_once(runtime_state& c, participant& self,
                                             const draft& d) noexcept {

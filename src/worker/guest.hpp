@@ -1,7 +1,6 @@
-// guest: a host thread that waits in a task of another runtime. It runs no task of this one: a task
-// that it ran on top could wait for that other runtime in turn, and then two participants, each
-// with contexts of its own, would both switch the stacks of one thread. So its wait counts as a
-// wait of the task, and the task's worker goes on in another context (runtime/guest.cpp).
+// guest: a host thread that waits in a task of another runtime. It runs no task of this one; its
+// wait counts as one of the task, whose worker goes on in another context (README.md,
+// runtime/guest.cpp).
 //
 // A callback of tasks in other processes is called by a thread that tends them, and may wait
 // elsewhere. If the thread is the service, the service waits, and goes on with the duties that no

@@ -149,11 +149,9 @@ inline std::uint32_t take_own(engine& e, participant& self) noexcept {
   return task;
 }
 
-// How many tasks are ready. A worker close behind a submitter takes the submitter's lines away at
-// every task, and both wait for lines more than they work. So after a few small catches in a row
-// the worker lets the submitter get ahead (gcell section 3.3: the pullers back off). If no task
-// comes meanwhile, the submitter sends one task at a time, and the worker does not wait again for a
-// while.
+// How many tasks are ready. After a few small catches in a row a worker lets the submitter get
+// ahead (README.md; gcell section 3.3: the pullers back off). If no task comes meanwhile, it does
+// not wait again for a while.
 inline std::uint32_t count_ready(engine& e, participant& self, const index_ring<>& ready) noexcept {
   constexpr std::uint32_t catch_min = 4;
   constexpr std::int32_t catches_max = 4;
