@@ -394,10 +394,6 @@ namespace {
   return true;
 }
 
-}  // namespace
-
-namespace {
-
 // Goes on after a task with those of the own inbox, and with those that a host takes alone.
 constexpr std::uint32_t more_tasks_max = 32;
 inline bool take_more(engine& e, participant& self, std::uint32_t* task) noexcept {
