@@ -131,14 +131,6 @@ participant* bind(runtime_state& c) noexcept {
   return nullptr;
 }
 
-void before_fork() noexcept {
-  opened().lock.lock();
-}
-
-void in_parent() noexcept {
-  opened().lock.unlock();
-}
-
 // If a body forked, it is still on the stack. Its neighbours, which wait in other contexts, are the
 // parent's: they get no turn here.
 void part_from_others(participant& self) noexcept {
@@ -171,7 +163,7 @@ void in_child() noexcept {
 // As early as possible: a program's own handlers before a fork() then run before this, and those in
 // the child after it.
 [[gnu::constructor]] void watch_forks() {
-  pthread_atfork(&before_fork, &in_parent, &in_child);
+  pthread_atfork([] { opened().lock.lock(); }, [] { opened().lock.unlock(); }, &in_child);
 }
 
 }  // namespace

@@ -20,14 +20,9 @@ namespace {
 constinit spin_lock<> registration;
 
 // A fork() waits until no thread registers: in the child the table is whole, and its lock is free.
-void lock_for_fork() noexcept {
-  registration.lock();
-}
-void unlock_after_fork() noexcept {
-  registration.unlock();
-}
 [[gnu::constructor]] void lock_for_forks() {
-  pthread_atfork(&lock_for_fork, &unlock_after_fork, &unlock_after_fork);
+  constexpr auto unlock = [] { registration.unlock(); };
+  pthread_atfork([] { registration.lock(); }, unlock, unlock);
 }
 
 procedure_id find(std::uint32_t count, const char* name) noexcept {
