@@ -11,6 +11,7 @@
 // Then come the outcomes of its tasks, waiting for them, and giving back the tickets of those that
 // are complete.
 #include "runtime/ordered_state.hpp"
+#include "runtime/set_timeout.hpp"
 #include "runtime/submit.hpp"
 #include "runtime/wait.hpp"
 #include "sync/exiting.hpp"
@@ -358,11 +359,9 @@ outcome ordered::state::wait(std::int64_t timeout_ns, bool* is_in_call) noexcept
   const call now(*this);
   if (is_in_call != nullptr) *is_in_call = !now;
   if (!now) return {status::would_block};
-  const std::uint64_t deadline = detail::deadline_after(c, timeout_ns);
+  detail::set_timeout timeout(timeout_ns);
   for (std::uint32_t place = next_awaited(); place != nobody; place = next_awaited()) {
-    const std::uint64_t now_ns = timeout_ns > 0 ? c.machine->now_ns() : 0;
-    const auto left = static_cast<std::int64_t>(deadline > now_ns ? deadline - now_ns : 0);
-    const outcome how = wait_for(members[place], timeout_ns > 0 ? left : timeout_ns);
+    const outcome how = wait_for(members[place], timeout.left_ns(&c));
     collect_complete();  // also of a poll: others may need the tickets
     if (!ticket::consumes(how.code)) return how;
   }
