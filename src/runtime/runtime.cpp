@@ -33,8 +33,7 @@ outcome runtime::wait_for_completion(std::int64_t timeout_ns) noexcept {
     o.code = self == nullptr ? detail::status_of_absence(c) : status::bad_argument;
   } else if (detail::is_in_task_or_bulk(c, *self)) {
     o.code = status::would_deadlock;
-  } else if (!detail::wait_quiescent(
-                 c, *self, timeout_ns < 0 ? no_deadline : detail::deadline_after(c, timeout_ns))) {
+  } else if (!detail::wait_quiescent(c, *self, detail::deadline_after(c, timeout_ns))) {
     o.code = timeout_ns < 0 ? status::would_deadlock : status::timed_out;
   } else {
     const spin_guard<> held(c.failure_lock);

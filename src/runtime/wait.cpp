@@ -158,7 +158,7 @@ bool await_one(runtime_state& c, participant& self, await_ticket& what, std::uin
       return {status::timed_out};
     }
     if (const status s = check_waiter(*c, self); s != status::ok) return {s};
-    const std::uint64_t deadline = timeout_ns < 0 ? no_deadline : deadline_after(*c, timeout_ns);
+    const std::uint64_t deadline = deadline_after(*c, timeout_ns);
     if (!await_one(*c, *self, what, deadline, policy_now(*c, *self, asked)))
       return {gave_up(deadline)};
   }
@@ -333,7 +333,7 @@ outcome wait_any_id(runtime_state* c, std::uint64_t* ids, std::size_t count, std
   participant& waiter =
       self != nullptr ? *self : c->participants[c->first_host];  // which is not armed
   await_any what(*c, waiter, ids, count);
-  const std::uint64_t deadline = timeout_ns < 0 ? no_deadline : deadline_after(*c, timeout_ns);
+  const std::uint64_t deadline = deadline_after(*c, timeout_ns);
   if (!what.is_there() && self != nullptr && all_wait_for_themselves(*c, *self, ids, count))
     return {status::would_deadlock};
   if (!what.is_there() && timeout_ns != 0) {
