@@ -1,17 +1,7 @@
 // participant: a worker, or a host thread while it calls in: everything it owns. Only participants
 // run tasks, so a host that helps while it waits runs the same pipeline as a worker.
-//
-//   member          written by                    read by
-//   park            owner and wakers              both (parker.hpp)
-//   asleep          doorbell                      submitters (doorbell.hpp)
-//   is_mailbox_open owner                         submitters: may a letter be sent?
-//   wants           owner                         completers of the awaited tasks
-//   directed_core   owner                         completers of its tasks
-//   guest           owner                         wakers (guest.hpp)
-//   mailbox         submitters with a lease       owner
-//   inbox           owner; thieves take           owner, thieves
-//   counters        owner                         any thread
-//   the rest        owner                         owner
+// Its inbox is the owner's, but for thieves at the other end, and its mailbox that of submitters
+// with a lease. An atomic field says who writes and reads it; the rest is the owner's.
 #pragma once
 
 #include <leveret/counters.hpp>
