@@ -205,24 +205,19 @@ bool validate(const detail::draft& d, draft_facts* facts, refusal* why) noexcept
                   "procedure '%s' takes %u arguments, the task passes %u", p->name,
                   p->info.kind_count, d.argument_count);
   }
-  bool is_sliced = false;
-  bool is_strided = false;
-  bool has_far = false;
+  *facts = {};
   for (int i = 0; i < d.argument_count; ++i) {
     const argument& a = d.arguments[i];
     if (is_plain(a, *p, i)) continue;
     if (!check_one(a, p->kinds[i], i, why)) return false;
-    is_sliced |= (a.flags & argument_sliced) != 0;
-    has_far |= is_far(a);
-    is_strided |= is_memory(a.what) && !fits_in_place(a);
+    facts->is_sliced |= (a.flags & argument_sliced) != 0;
+    facts->is_far |= is_far(a);
+    facts->is_strided |= is_memory(a.what) && !fits_in_place(a);
   }
-  facts->is_sliced = is_sliced;
-  facts->is_strided = is_strided;
-  facts->is_far = has_far;
   facts->has_address = p->addresses != 0;
-  facts->may_dice = is_sliced || p->diceable;
+  facts->may_dice = facts->is_sliced || p->diceable;
   if (p->outputs != 0 && !check_overlap(d.arguments, p->addresses, p->outputs, why)) return false;
-  return !is_sliced || p->diceable || check_slices(d, why);
+  return !facts->is_sliced || p->diceable || check_slices(d, why);
 }
 
 bool validate_memory(std::span<const argument> arguments, refusal* why) noexcept {
