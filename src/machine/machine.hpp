@@ -107,14 +107,13 @@ struct remote_death {
   bool is_further = false;    // its parent has ended, and the death of another child was told
 };
 
-// remote_workers: workers in other processes. Each has a line of tasks that were posted to it,
-// which it runs in order. Calls for one worker come from one caller at a time, unless they say
+// remote_workers: workers in other processes. Each has a line of tasks that were posted to it, up
+// to line_jobs_max (remote/remote_line.hpp), which it runs in order. Calls for one worker come from one caller at a time, unless they say
 // otherwise; the pipeline chooses the caller, and handles the tasks (remote/tend.cpp).
 class remote_workers {
  public:
   // open() starts the processes; false leaves machine::why_not(). Before machine::start().
   virtual bool open(std::uint32_t workers) noexcept = 0;
-  virtual std::uint32_t line_max() const noexcept = 0;  // tasks posted and not collected, at most
   virtual void* store_of(std::uint32_t worker) noexcept = 0;
 
   // can_run() makes a procedure known to the workers; null, or why it cannot run there. Any thread.

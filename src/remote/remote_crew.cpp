@@ -60,7 +60,7 @@ bool remote_crew::open() {
   if (!remote->open(e.workers)) return false;
   lines.reset(new remote_line[e.workers]);
   tenders.reset(new tender[e.participant_count]);
-  e.depth = smaller(e.depth, smaller(remote->line_max(), line_jobs_max));
+  e.depth = smaller(e.depth, line_jobs_max);
   for (std::uint32_t i = 0; i < e.workers; ++i) {
     participant& p = e.participants[i];
     p.store = static_cast<char*>(remote->store_of(i));

@@ -54,7 +54,6 @@ class actor final : public target {
   // What it waits for, in words, or "goes on" when it waits for time alone; and what it is doing.
   std::string waits_for() const;
   std::string was_doing() const;  // its times are of the run
-  bool has_ended() const { return has_ended_; }
 
   const std::string name;
   const unsigned number;

@@ -127,9 +127,6 @@ struct lane {
     return asleep.load(memory_order_seq_cst) != 0 && asleep.exchange(0, memory_order_seq_cst) != 0;
   }
   bool has_end(std::uint32_t number) const noexcept { return number_of(end_of(number)) == number; }
-  bool has_success(std::uint32_t number) const noexcept {
-    return end_of(number) == make_end(number, status::ok);
-  }
   // successes() counts those from number `first` on that are there, one behind the other: of `most`
   // tasks.
   std::uint32_t successes(std::uint32_t first_number, std::uint32_t most) const noexcept {

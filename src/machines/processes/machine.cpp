@@ -98,7 +98,6 @@ class process_machine final : public remote_workers, public machine {
   }
 
   bool open(std::uint32_t workers) noexcept override;
-  std::uint32_t line_max() const noexcept override { return processes::lane_records; }
   void* store_of(std::uint32_t worker) noexcept override { return pool_.store_of(worker); }
   const char* can_run(procedure_id id) noexcept override {
     return pool_.procedures().has(id) ? nullptr : pool_.procedures().write(id);
@@ -155,9 +154,6 @@ class process_machine final : public remote_workers, public machine {
   void rouse_parent() noexcept override { pool_.rouse_zygote(); }
 
  private:
-  void write_record(pool::worker_state& s, std::uint32_t number, remote_call c) noexcept;
-  void post_records(std::uint32_t worker, pool::worker_state& s, std::uint32_t first,
-                    std::uint32_t count) noexcept;
   [[gnu::noinline]] void send_with_care(std::uint32_t worker, remote_call c) noexcept;
   [[gnu::noinline]] void post_with_faults(std::uint32_t worker, std::uint32_t first,
                                           std::uint32_t count) noexcept;
@@ -231,8 +227,9 @@ bool process_machine::take_back(std::uint32_t worker, std::uint32_t n) noexcept 
   s.taken_back &= ~pool::bit_of(number);
 }
 
-inline void process_machine::write_record(pool::worker_state& s, std::uint32_t number,
-                                          remote_call c) noexcept {
+void process_machine::write(std::uint32_t worker, std::uint32_t ahead, remote_call c) noexcept {
+  pool::worker_state& s = pool_.at(worker);
+  const std::uint32_t number = s.posted.load(memory_order_relaxed) + 1 + ahead;
   LEV_DCHECK(number - 1 - s.collected.load(memory_order_relaxed) < processes::lane_records);
   LEV_DCHECK(c.argument_count <= argument_count_max && c.attempt != 0);
   LEV_DCHECK(pool_.procedures().has(c.procedure));
@@ -243,8 +240,9 @@ inline void process_machine::write_record(pool::worker_state& s, std::uint32_t n
   for (unsigned i = 0; i < c.argument_count; ++i) r.arguments[i] = c.arguments[i];
 }
 
-inline void process_machine::post_records(std::uint32_t worker, pool::worker_state& s,
-                                          std::uint32_t first, std::uint32_t count) noexcept {
+void process_machine::post(std::uint32_t worker, std::uint32_t count) noexcept {
+  pool::worker_state& s = pool_.at(worker);
+  const std::uint32_t first = s.posted.load(memory_order_relaxed) + 1;
   // Pairs with show_victim(): publishes the records.
   s.posted.store(first + count - 1, memory_order_release);
   LEV_DCHECK(s.posted.load(memory_order_relaxed) - s.collected.load(memory_order_relaxed) <=
@@ -253,16 +251,6 @@ inline void process_machine::post_records(std::uint32_t worker, pool::worker_sta
     return post_with_faults(worker, first, count);
   if (s.lane->post(first, count)) [[unlikely]]
     pool_.wake(worker);
-}
-
-void process_machine::write(std::uint32_t worker, std::uint32_t ahead, remote_call c) noexcept {
-  pool::worker_state& s = pool_.at(worker);
-  write_record(s, s.posted.load(memory_order_relaxed) + 1 + ahead, c);
-}
-
-void process_machine::post(std::uint32_t worker, std::uint32_t count) noexcept {
-  pool::worker_state& s = pool_.at(worker);
-  post_records(worker, s, s.posted.load(memory_order_relaxed) + 1, count);
 }
 
 // In a straight line, with nothing behind a call, for a task without arguments.
