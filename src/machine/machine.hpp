@@ -139,7 +139,8 @@ class remote_workers {
   virtual bool is_crowded() const noexcept = 0;
   // ends_of() tells which ends can be taken, and take_successes() takes that many of its successes.
   // spent_ns() is the time that the n-th of them (from 0) took, if it was timed; the worker's word.
-  // collect() takes the end of the worker's oldest task; false when it has not ended.
+  // collect() takes the end of the worker's oldest task; false when it has not ended. The worker may
+  // say `cancelled` of a task that it was not asked to leave.
   virtual remote_ends ends_of(std::uint32_t worker) const noexcept = 0;
   virtual std::uint64_t spent_ns(std::uint32_t worker, std::uint32_t n) const noexcept = 0;
   virtual void take_successes(std::uint32_t worker, std::uint32_t count) noexcept = 0;

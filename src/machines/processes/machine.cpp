@@ -213,18 +213,10 @@ bool process_machine::take_back(std::uint32_t worker, std::uint32_t n) noexcept 
   pool::worker_state& s = pool_.at(worker);
   const std::uint32_t number = s.collected.load(memory_order_relaxed) + 1 + n;
   LEV_DCHECK(n < s.posted.load(memory_order_relaxed) - s.collected.load(memory_order_relaxed));
-  s.skipped |= pool::bit_of(number);
   const bool is_back = s.lane->take_back(number) || pool_.has_begun_none(worker) ||
                        (pool_.has_left_us(worker, number) && !s.lane->has_end(number));
   if (is_back) s.taken_back |= pool::bit_of(number);
   return is_back;
-}
-
-// A number's place is used again: what was asked of the task before is forgotten.
-[[gnu::cold, gnu::noinline]] void forget_requests(pool::worker_state& s,
-                                                  std::uint32_t number) noexcept {
-  s.skipped &= ~pool::bit_of(number);
-  s.taken_back &= ~pool::bit_of(number);
 }
 
 void process_machine::write(std::uint32_t worker, std::uint32_t ahead, remote_call c) noexcept {
@@ -233,8 +225,8 @@ void process_machine::write(std::uint32_t worker, std::uint32_t ahead, remote_ca
   LEV_DCHECK(number - 1 - s.collected.load(memory_order_relaxed) < processes::lane_records);
   LEV_DCHECK(c.argument_count <= argument_count_max && c.attempt != 0);
   LEV_DCHECK(pool_.procedures().has(c.procedure));
-  if ((s.skipped | s.taken_back) != 0) [[unlikely]]
-    forget_requests(s, number);
+  if (s.taken_back != 0) [[unlikely]]
+    s.taken_back &= ~pool::bit_of(number);  // the task before that had this place
   lane<>::record& r = s.lane->new_record(number);
   lane<>::describe(r, c);
   for (unsigned i = 0; i < c.argument_count; ++i) r.arguments[i] = c.arguments[i];
@@ -256,7 +248,7 @@ void process_machine::post(std::uint32_t worker, std::uint32_t count) noexcept {
 // In a straight line, with nothing behind a call, for a task without arguments.
 void process_machine::send(std::uint32_t worker, remote_call c) noexcept {
   pool::worker_state& s = pool_.at(worker);
-  if (c.argument_count != 0 || (s.skipped | s.taken_back) != 0 || has_fault_plan()) [[unlikely]]
+  if (c.argument_count != 0 || s.taken_back != 0 || has_fault_plan()) [[unlikely]]
     return send_with_care(worker, c);
   lane<>& own = *s.lane;
   const std::uint32_t number = s.posted.load(memory_order_relaxed) + 1;
@@ -279,11 +271,11 @@ void process_machine::post_with_faults(std::uint32_t worker, std::uint32_t first
   if (pool_.at(worker).lane->post(first, count)) pool_.wake(worker);
 }
 
-// The words that a worker may say of a task; any other is a failure. Only the host cancels.
-status checked_result(std::uint8_t code, bool was_skipped) noexcept {
+// The words that a worker may say of a task; any other is a failure.
+status checked_result(std::uint8_t code) noexcept {
   const auto said = static_cast<status>(code);
-  const bool is_known = said == status::ok || said == status::bad_procedure ||
-                        (said == status::cancelled && was_skipped);
+  const bool is_known =
+      said == status::ok || said == status::bad_procedure || said == status::cancelled;
   return is_known ? said : status::task_failed;
 }
 
@@ -329,7 +321,7 @@ bool process_machine::collect(std::uint32_t worker, remote_end* end) noexcept {
   if (lane<>::number_of(said) != number) return false;
   LEV_DCHECK(s.posted.load(memory_order_relaxed) - number < processes::lane_records);
   fault_at("host.collect");
-  end->result = checked_result(lane<>::code_of(said), (s.skipped & pool::bit_of(number)) != 0);
+  end->result = checked_result(lane<>::code_of(said));
   s.collected.store(number, memory_order_relaxed);
   end->text[0] = 0;
   if (end->result == status::ok) return true;

@@ -50,8 +50,7 @@ class pool {
     // number given out. Publishes the records up to it.
     atomic<std::uint32_t> posted{0};
     std::uint32_t first = 1;       // the number of the present worker's first task
-    std::uint32_t skipped = 0;     // bit_of() each task for which take_back() was called,
-    std::uint32_t taken_back = 0;  // and of those the ones that the worker will not begin
+    std::uint32_t taken_back = 0;  // bit_of() each task that the worker will not begin
     // Written by the holder of the turn, read by any host thread: the last number taken back.
     // Publishes nothing.
     atomic<std::uint32_t> collected{0};
@@ -72,7 +71,7 @@ class pool {
     std::uint32_t roused = 0;  // the task that it was woken for once more; see revisit()
     std::uint64_t awaited_since_ns = 0;  // until it has arrived: when it began to
   };
-  // A task's place in worker_state::skipped and worker_state::taken_back.
+  // A task's place in worker_state::taken_back.
   static constexpr std::uint32_t bit_of(std::uint32_t number) noexcept {
     return 1u << (number % lane_records);
   }
