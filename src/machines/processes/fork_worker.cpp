@@ -36,8 +36,7 @@ int listen_for_deaths() noexcept {
   return fault_at("zygote.signalfd") ? -1 : signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-int fork_worker(const fork_hooks& hooks, pid_t* pid, void (*begin)(void*, pid_t parent),
-                void* context) noexcept {
+int fork_worker(const fork_hooks& hooks, const introduction& about, pid_t* pid) noexcept {
   std::fflush(nullptr);  // or the child would write it again
   const pid_t parent = getpid();
   if (hooks.before_fork != nullptr) hooks.before_fork();
@@ -46,8 +45,8 @@ int fork_worker(const fork_hooks& hooks, pid_t* pid, void (*begin)(void*, pid_t 
   if (*pid == 0) {
     if (hooks.in_worker != nullptr) hooks.in_worker();
     call_at_end(hooks.at_end);
-    begin(context, parent);
-    _exit(1);
+    become_worker(about, parent);
+    return -1;
   }
   if (hooks.after_fork != nullptr) hooks.after_fork();
   fault_at("zygote.forked");

@@ -42,15 +42,12 @@ struct progress {
 
 struct trial {
   const book& libraries;
-  const introduction& about;
   const verdicts& known;
   std::uint32_t count;
   progress& so_far;
 };
 
-void load_in_turn(void* context, pid_t parent) {
-  const trial& t = *static_cast<trial*>(context);
-  become_worker(t.about, parent);
+[[noreturn]] void load_in_turn(const trial& t) noexcept {
   drop_output();
   for (std::uint32_t i = 0; i < t.count; ++i) {
     if (i < t.known.size() && !t.known[i].empty()) continue;
@@ -124,9 +121,10 @@ void try_libraries(const book& b, const introduction& about, const fork_hooks& h
   verdicts found = known;
   for (bool goes_on = true; goes_on;) {
     auto& so_far = *new (page) progress;
-    trial t{b, about, found, count, so_far};
+    const trial t{b, found, count, so_far};
     pid_t pid = 0;
-    int pidfd = fork_worker(hooks, &pid, &load_in_turn, &t);
+    int pidfd = fork_worker(hooks, about, &pid);
+    if (pid == 0) load_in_turn(t);
     if (pidfd < 0) break;
     const int how = await_end(pid, pidfd, host);
     close_file(&pidfd);

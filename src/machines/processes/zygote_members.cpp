@@ -270,7 +270,7 @@ void zygote_process::report_untold(std::uint32_t m) {
     if (r.what == report::started) {
       LEV_ASSERT(r.worker < it.lanes.size());
       // A worker that died since then is reported below.
-      const pid_t now = has_own_workers() ? it.lanes[r.worker].own.pid : workers_[r.worker].pid;
+      const pid_t now = has_own_workers() ? it.lanes[r.worker].own : workers_[r.worker].pid;
       is_old = now != r.pid;
       if (!is_old) pidfd = static_cast<int>(syscall(kernel::pidfd_open, r.pid, 0));
     }

@@ -73,29 +73,20 @@ void zygote_process::start_own(std::uint32_t m, const order& o, int file) {
   const bool has_lane = !fault_at("zygote.receive_lane") && file >= 0;
   if (it.lanes.size() <= o.worker) it.lanes.resize(o.worker + 1);
   lane_place& l = it.lanes[o.worker];
-  const bool is_free = l.own.pid == 0 && !is_taken(m, o.lane_begin, it.about.lane_bytes);
+  const bool is_free = l.own == 0 && !is_taken(m, o.lane_begin, it.about.lane_bytes);
   if (has_lane) r.number = EADDRINUSE;
   if (it.about.level == lev::isolation::confined)
     try_libraries(it.board->procedures, it.about, hooks_, it.socket, it.known);
-  struct child {
-    zygote_process* self;
-    std::uint32_t m;
-    const order& o;
-    int lane_file;
-  } context{this, m, o, file};
   int pidfd = -1;
   if (has_lane && is_free) {
-    const auto begin = [](void* c, pid_t parent) {
-      const auto& [self, number, what, lane] = *static_cast<child*>(c);
-      self->begin_own(number, what, parent, lane);
-    };
-    pidfd = fork_worker(hooks_, &r.pid, begin, &context);
+    pidfd = fork_worker(hooks_, it.about, &r.pid);
+    if (r.pid == 0) begin_own(m, o, file);
     r.number = errno;
   }
   r.what = pidfd < 0 ? report::not_started : report::started;
   LEV_ASSERT(pidfd < 0 || r.pid > 0);
   close_file(&file);
-  if (pidfd >= 0) l = {o.lane_begin, true, {r.pid, -1, 0}};
+  if (pidfd >= 0) l = {o.lane_begin, true, r.pid};
   report_to(m, r, pidfd, fault_at("zygote.tell_started"));
   fault_at("zygote.told_started");
   close_file(&pidfd);
@@ -105,16 +96,15 @@ void zygote_process::start_own(std::uint32_t m, const order& o, int file) {
 // told of the death.
 void zygote_process::kill_own(std::uint32_t m, std::uint32_t worker) noexcept {
   if (worker >= members_[m].lanes.size()) return;
-  const pid_t pid = members_[m].lanes[worker].own.pid;
+  const pid_t pid = members_[m].lanes[worker].own;
   if (pid > 0) kill(pid, SIGKILL);
 }
 
 // The child's part of a start. It waits for the host's word before it takes a task. If the zygote
 // dies before it has told the host of this process, no process will wait for it, so it must not
 // work.
-void zygote_process::begin_own(std::uint32_t m, const order& o, pid_t parent, int lane_file) {
+void zygote_process::begin_own(std::uint32_t m, const order& o, int lane_file) {
   member& it = members_[m];
-  become_worker(it.about, parent);
   take_worker_number(static_cast<int>(o.worker));
   leave_files();
   for (member& other : members_) {
@@ -152,7 +142,7 @@ berth<>& zygote_process::leave_berths(std::uint32_t worker) noexcept {
 
 bool zygote_process::has_own(std::uint32_t m, std::uint32_t worker) const noexcept {
   return m < members_max && worker < members_[m].lanes.size() &&
-         members_[m].lanes[worker].own.pid > 0;
+         members_[m].lanes[worker].own > 0;
 }
 
 // A worker of that number has died. It may have had the turn, or its body have given it to any
@@ -172,7 +162,7 @@ bool zygote_process::report_own_death(pid_t pid, int how) {
   for (std::uint32_t m = 0; m < members_max; ++m) {
     for (std::uint32_t w = 0; w < members_[m].lanes.size(); ++w) {
       lane_place& l = members_[m].lanes[w];
-      if (l.own.pid != pid) continue;
+      if (l.own != pid) continue;
       report r;
       r.what = report::died;
       r.worker = w;
@@ -191,11 +181,11 @@ bool zygote_process::report_own_death(pid_t pid, int how) {
 // The member's number is free for another when its workers are gone.
 void zygote_process::end_own(std::uint32_t m) noexcept {
   for (std::uint32_t w = 0; w < members_[m].lanes.size(); ++w) {
-    const pid_t pid = members_[m].lanes[w].own.pid;
+    const pid_t pid = members_[m].lanes[w].own;
     if (pid > 0) kill(pid, SIGKILL);
   }
   for (std::uint32_t w = 0; w < members_[m].lanes.size(); ++w) {
-    const pid_t pid = std::exchange(members_[m].lanes[w].own.pid, 0);
+    const pid_t pid = std::exchange(members_[m].lanes[w].own, 0);
     if (pid <= 0) continue;
     if (kill(pid, SIGKILL) == 0) wait_for_end(pid);
     pass_turn(w);

@@ -31,7 +31,7 @@ struct kept_worker {
 struct lane_place {
   std::uint64_t begin = 0;
   bool is_attached = false;
-  kept_worker own;  // where a worker serves one member
+  pid_t own = 0;  // the worker, where it serves one member
 };
 
 struct member {
@@ -93,7 +93,7 @@ class zygote_process {
   }
   void kill_own(std::uint32_t m, std::uint32_t worker) noexcept;
   void start_own(std::uint32_t m, const order& o, int file);
-  [[noreturn]] void begin_own(std::uint32_t m, const order& o, pid_t parent, int lane_file);
+  [[noreturn]] void begin_own(std::uint32_t m, const order& o, int lane_file);
   void leave_files() noexcept;
   bool report_own_death(pid_t pid, int how);
   void end_own(std::uint32_t m) noexcept;
@@ -106,7 +106,7 @@ class zygote_process {
   void report_untold(std::uint32_t m);
   void end_if_alone() noexcept;
   [[noreturn]] void end_as_deaf(int code) noexcept;
-  [[noreturn]] void begin_worker(std::uint32_t worker, pid_t parent, int notes);
+  [[noreturn]] void begin_worker(std::uint32_t worker, int notes);
 
   int listener_;  // -1: the pool is not shared
   int only_;      // the socket of its only member, until that has joined

@@ -46,7 +46,7 @@ void zygote_process::start(std::uint32_t m, const order& o, int file) {
   member& it = members_[m];
   LEV_ASSERT(workers_[o.worker].pid > 0 && o.worker < workers_max);
   if (it.lanes.size() <= o.worker) it.lanes.resize(o.worker + 1);
-  it.lanes[o.worker] = {o.lane_begin, true, {}};
+  it.lanes[o.worker] = {o.lane_begin, true};
   r.what = report::started;
   r.pid = workers_[o.worker].pid;
   int pidfd = static_cast<int>(syscall(kernel::pidfd_open, r.pid, 0));
@@ -68,18 +68,8 @@ bool zygote_process::is_running(std::uint32_t worker) {
     return false;
   page_->berths[worker].serving.store(0, memory_order_relaxed);
   page_->berths[worker].has_worked.store(0, memory_order_relaxed);
-  struct child {
-    zygote_process* self;
-    std::uint32_t worker;
-    int notes;
-  } context{this, worker, ends[1]};
-  int pidfd = fork_worker(
-      hooks_, &w.pid,
-      [](void* c, pid_t parent) {
-        const auto& [self, number, notes] = *static_cast<child*>(c);
-        self->begin_worker(number, parent, notes);
-      },
-      &context);
+  int pidfd = fork_worker(hooks_, rule_, &w.pid);
+  if (w.pid == 0) begin_worker(worker, ends[1]);
   const int code = errno;
   close(ends[1]);
   w.notes = ends[0];
@@ -97,8 +87,7 @@ bool zygote_process::is_running(std::uint32_t worker) {
 
 // Closes the files that the worker must not hold: while it held one, no process would see that file
 // end.
-[[noreturn]] void zygote_process::begin_worker(std::uint32_t worker, pid_t parent, int notes) {
-  become_worker(rule_, parent);
+[[noreturn]] void zygote_process::begin_worker(std::uint32_t worker, int notes) {
   take_worker_number(static_cast<int>(worker));
   page_->berths[worker].tell_process(static_cast<std::uint32_t>(getpid()));
   leave_files();
