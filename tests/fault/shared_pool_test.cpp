@@ -428,7 +428,7 @@ TEST_F(shared_pool, a_host_that_cannot_be_a_member_is_told_why) {
   pollfd said{first, POLLIN, 0};
   EXPECT_EQ(poll(&said, 1, answer_ms_max), 1);
   processes::introduction of_a;
-  int files[processes::member_files];
+  int files[processes::file_of::member_count];
   EXPECT_EQ(processes::receive_message(first, of_a, files), static_cast<ssize_t>(sizeof of_a));
   close(door);
   close(first);

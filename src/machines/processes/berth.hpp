@@ -55,9 +55,23 @@
 namespace lev::processes {
 
 constexpr std::uint32_t members_max = 64;
-constexpr unsigned member_files = 5;  // heap, board, bell, output, error
-constexpr unsigned own_files = 3;     // the first of them, which the host of a private pool sends
 constexpr std::size_t berth_bytes = 4096;  // a page each: a confined worker has its own only
+
+// The places of a member's files in its introduction, and in a note, which brings the lane's, too.
+// The host of a private pool sends the first ones only.
+struct file_of {
+  enum : int {
+    heap,
+    board,
+    bell,
+    own_count,
+    output = own_count,
+    error,
+    member_count,
+    lane = member_count,
+    note_count
+  };
+};
 
 // berth: the state of a worker of a shared pool, in memory that members see read-only.
 template <class Env = real_env>

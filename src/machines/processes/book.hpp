@@ -14,6 +14,7 @@
 #include "machine/machine.hpp"
 #include "sync/env.hpp"
 #include "sync/sleep_lock.hpp"
+#include "worker/columns.hpp"
 
 #include <string>
 #include <type_traits>
@@ -91,10 +92,7 @@ class book_writer {
 };
 
 // The function that a worker calls.
-struct resolved {
-  body run = nullptr;
-  void* context = nullptr;
-};
+using resolved = column_watch::callee;
 
 // book_reader: the worker's side. Keeps the libraries it has opened, the least recently used of
 // which is closed when there are too many.

@@ -155,13 +155,6 @@ template <bool is_plain>
   return status::task_failed;
 }
 
-const char* client::find(procedure_id id, callee* found) {
-  resolved procedure;
-  const char* why = procedures_.find(id, &procedure);
-  if (why == nullptr) *found = {procedure.run, procedure.context};
-  return why;
-}
-
 // Libraries of the procedure that a piece of columns calls count as its own.
 bool client::lacks_library_of_next() noexcept {
   const lane<>::record& task = lane_.record_of(next_);

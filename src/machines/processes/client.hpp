@@ -4,8 +4,8 @@
 
 #include "base/random.hpp"
 #include "machine/machine.hpp"
+#include "machines/processes/berth.hpp"
 #include "machines/processes/output.hpp"
-#include "machines/processes/zygote.hpp"
 #include "share/faults.hpp"
 #include "worker/columns.hpp"
 
@@ -20,18 +20,19 @@ class client final : public column_watch {
   // A host that submits without a pause comes back sooner, and would only be disturbed.
   static constexpr std::uint64_t patience_ns = 5'000;
 
-  client(const worker_start& start, std::uint32_t number, int out = -1, int error = -1) noexcept
-      : number_(number),
-        prints_(out, error),
-        about_(*start.about),
-        board_(*start.board),
-        lane_(*start.lane),
-        bell_(start.bell),
-        next_(start.lane->first),
-        procedures_(&start.board->procedures),
-        is_tested_(start.about->chaos != 0 || has_fault_plan()),
-        is_plain_(!is_tested_ && !is_confined() && out < 0),
-        random_(start.about->seed * 0x10001u ^ std::uint64_t{start.lane->first} << 20 ^
+  // Of the host that a note tells of, whose memory is mapped.
+  client(const note& n, const int* files, const board& mapped) noexcept
+      : number_(n.member),
+        prints_(files[file_of::output], files[file_of::error]),
+        about_(n.about),
+        board_(mapped),
+        lane_(*reinterpret_cast<lane<>*>(n.lane_begin)),
+        bell_(files[file_of::bell]),
+        next_(lane_.first),
+        procedures_(&mapped.procedures),
+        is_tested_(about_.chaos != 0 || has_fault_plan()),
+        is_plain_(!is_tested_ && !is_confined() && files[file_of::output] < 0),
+        random_(about_.seed * 0x10001u ^ std::uint64_t{next_} << 20 ^
                 static_cast<std::uint64_t>(getpid())) {}
 
   std::uint32_t number() const noexcept { return number_; }
@@ -74,7 +75,7 @@ class client final : public column_watch {
   }
 
   // find() is for a piece of columns.
-  const char* find(procedure_id id, callee* found) override;
+  const char* find(procedure_id id, callee* found) override { return procedures_.find(id, found); }
   bool begin(std::uint32_t index) noexcept override {
     end_if_forked(false);  // by the one before
     lane_.begin_index(next_, index);

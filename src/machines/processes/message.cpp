@@ -13,8 +13,7 @@
 namespace lev::processes {
 
 namespace {
-constexpr unsigned files_max = 6;
-static_assert(files_max == member_files + 1);  // a keeper's note: the member's, and a lane
+constexpr unsigned files_max = file_of::note_count;
 union control_room {
   cmsghdr aligned;
   char bytes[CMSG_SPACE(sizeof(int) * files_max)];

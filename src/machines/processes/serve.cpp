@@ -321,7 +321,7 @@ void worker_process::read_notes() noexcept try {
   }
   for (;;) {
     note n;
-    int files[member_files + 1];
+    int files[file_of::note_count];
     const ssize_t got = receive_message(notes_, n, files);
     if (got == 0) leave();
     if (got != sizeof n) break;
@@ -346,28 +346,26 @@ void worker_process::read_notes() noexcept try {
 client& worker_process::attach(const note& n, int* files) {
   detach(n.member);  // its earlier lane, if it had one
   const introduction& a = n.about;
-  enum { heap, board_file, bell, out, error, lane_file, count };
-  static_assert(count == member_files + 1);
-  const bool has_output = has_notes() || files[out] >= 0;  // or it prints where its keeper does
-  const bool has_files = std::find(files, files + out, -1) == files + out &&
-                         files[lane_file] >= 0 &&
-                         (!has_output || (files[out] >= 0 && files[error] >= 0));
+  using of = file_of;
+  // Without output it prints where its keeper does.
+  const bool has_output = has_notes() || files[of::output] >= 0;
+  const bool has_files = std::find(files, files + of::own_count, -1) == files + of::own_count &&
+                         files[of::lane] >= 0 &&
+                         (!has_output || (files[of::output] >= 0 && files[of::error] >= 0));
   void* mapped = has_files
-                     ? mmap(nullptr, sizeof(board), PROT_READ, MAP_SHARED, files[board_file], 0)
+                     ? mmap(nullptr, sizeof(board), PROT_READ, MAP_SHARED, files[of::board], 0)
                      : MAP_FAILED;
-  if (mapped == MAP_FAILED || (!has_heap(a) && !map_at(a.heap_begin, files[heap], a.heap_bytes,
+  if (mapped == MAP_FAILED || (!has_heap(a) && !map_at(a.heap_begin, files[of::heap], a.heap_bytes,
                                                        a.level != lev::isolation::confined)))
     leave(1);
   auto* plan = reinterpret_cast<fault_plan*>(a.faults);
   if (plan != nullptr) arm_faults(plan, plan);
-  if (fault_at("worker.map_lane") || !map_at(n.lane_begin, files[lane_file], a.lane_bytes, true))
+  if (fault_at("worker.map_lane") || !map_at(n.lane_begin, files[of::lane], a.lane_bytes, true))
     leave(1);
   keep_from_forks(a.heap_begin, a.heap_bytes);
   keep_from_forks(n.lane_begin, a.lane_bytes);
-  for (const int i : {heap, board_file, lane_file}) close(files[i]);
-  const worker_start start{&a, static_cast<const board*>(mapped),
-                           reinterpret_cast<lane<>*>(n.lane_begin), files[bell]};
-  clients_.push_back(std::make_unique<client>(start, n.member, files[out], files[error]));
+  for (const int i : {of::heap, of::board, of::lane}) close(files[i]);
+  clients_.push_back(std::make_unique<client>(n, files, *static_cast<const board*>(mapped)));
   note_only();
   return *clients_.back();
 }
@@ -415,25 +413,17 @@ void call_at_end(void (*hook)()) noexcept {
   at_end = hook;
 }
 
-void retire() noexcept {
-  is_retiring = true;
-}
-
-void retire_after(std::uint64_t idle_ns) noexcept {
-  constexpr std::uint64_t years_30 = 1'000'000'000'000'000'000;  // added to a clock's time
-  idle_ns_max = idle_ns == 0 ? no_deadline : smaller(idle_ns, years_30);
-}
-
 }  // namespace lev::processes
 
 namespace lev {
 
 void retire_worker() noexcept {
-  processes::retire();
+  processes::is_retiring = true;
 }
 
 void retire_worker_after(std::uint64_t idle_ns) noexcept {
-  processes::retire_after(idle_ns);
+  constexpr std::uint64_t years_30 = 1'000'000'000'000'000'000;  // added to a clock's time
+  processes::idle_ns_max = idle_ns == 0 ? no_deadline : smaller(idle_ns, years_30);
 }
 
 int worker_index() noexcept {

@@ -155,7 +155,9 @@ bool pool::introduce() noexcept {
                        output_or_nowhere(STDERR_FILENO)};
   const bool is_sent =
       !fault_at("host.introduce") &&
-      send_message(socket_, about_, std::span(files).first(is_shared() ? 5 : 3), 0);
+      send_message(socket_, about_,
+                   std::span(files).first(is_shared() ? file_of::member_count : file_of::own_count),
+                   0);
   if (nowhere >= 0) ::close(nowhere);
   if (is_sent) return true;
   // A zygote that has closed the socket may have said why: await_ready() reads it.

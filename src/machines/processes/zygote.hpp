@@ -143,13 +143,6 @@ inline void end_if_forked(bool has_failed) noexcept {
     _exit(has_failed ? 1 : 0);
 }
 
-// The part of a worker that serves one host.
-struct worker_start {
-  const introduction* about;
-  const processes::board* board;
-  processes::lane<>* lane;
-  int bell;
-};
 // call_at_end() sets the function that a worker calls when it ends normally; see fork_hooks.
 void call_at_end(void (*hook)()) noexcept;
 

@@ -166,7 +166,7 @@ const char* zygote_process::map_memory(member& it) noexcept {
   bool is_there = plan_of_.heap_begin == a.heap_begin;
   if (!is_there && (has_own_workers() || plan != nullptr)) {
     const bool is_writable = a.level != lev::isolation::confined;
-    is_there = map_at(a.heap_begin, it.files[0], a.heap_bytes, is_writable);
+    is_there = map_at(a.heap_begin, it.files[file_of::heap], a.heap_bytes, is_writable);
     if (!is_there && has_own_workers()) return "the shared memory's place is taken";
   }
   if (plan != nullptr && is_there) {
@@ -174,9 +174,9 @@ const char* zygote_process::map_memory(member& it) noexcept {
     arm_faults(plan, plan);
   }
   fault_at("zygote.met");
-  void* mapped = fault_at("zygote.map_board")
-                     ? MAP_FAILED
-                     : mmap(nullptr, sizeof(board), PROT_READ, MAP_SHARED, it.files[1], 0);
+  void* mapped = fault_at("zygote.map_board") ? MAP_FAILED
+                                              : mmap(nullptr, sizeof(board), PROT_READ, MAP_SHARED,
+                                                     it.files[file_of::board], 0);
   if (mapped == MAP_FAILED) return "mapping the book of procedures";
   it.board = static_cast<const board*>(mapped);
   return nullptr;
@@ -190,7 +190,7 @@ void zygote_process::read_introduction(std::uint32_t m) noexcept {
   if (got != sizeof it.about || it.about.tag != introduction::magic ||
       it.about.version != introduction().version)
     return refuse(m, "the first message is not one of this version of Leveret", 0);
-  if (it.files[(listener_ < 0 ? own_files : member_files) - 1] < 0)
+  if (it.files[(listener_ < 0 ? file_of::own_count : file_of::member_count) - 1] < 0)
     return refuse(m, "the keeper of the workers had no number free for the host's files", EMFILE);
   if (!had_members_) rule_ = it.about;
   if (const char* why = objection(it.about)) return refuse(m, why, 0);

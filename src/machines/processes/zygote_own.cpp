@@ -56,7 +56,7 @@ const char* zygote_process::try_out(const member& it) noexcept {
   const char* why = nullptr;
   if (a.level == lev::isolation::confined) {
     if (!had_members_ && !forget_start()) why = "confined workers need /proc";
-    if (why == nullptr) why = try_confining(a, it.files[2]);
+    if (why == nullptr) why = try_confining(a, it.files[file_of::bell]);
   }
   const int code = errno;
   if (has_own_workers() && plan_of_.heap_begin != a.heap_begin)
@@ -116,9 +116,9 @@ void zygote_process::begin_own(std::uint32_t m, const order& o, int lane_file) {
   n.member = m;
   n.lane_begin = o.lane_begin;
   n.about = it.about;
-  int files[member_files + 1];
-  std::copy_n(it.files, member_files, files);
-  files[member_files] = lane_file;
+  int files[file_of::note_count];
+  std::copy_n(it.files, file_of::member_count, files);
+  files[file_of::lane] = lane_file;
   serve_one({leave_common(o.worker), &n, files, &it.known});
 }
 
@@ -141,8 +141,7 @@ berth<>& zygote_process::leave_berths(std::uint32_t worker) noexcept {
 }
 
 bool zygote_process::has_own(std::uint32_t m, std::uint32_t worker) const noexcept {
-  return m < members_max && worker < members_[m].lanes.size() &&
-         members_[m].lanes[worker].own > 0;
+  return m < members_max && worker < members_[m].lanes.size() && members_[m].lanes[worker].own > 0;
 }
 
 // A worker of that number has died. It may have had the turn, or its body have given it to any

@@ -41,7 +41,7 @@ struct member {
   bool is_met = false;
   bool is_leaving = false;  // it has nothing under way
   introduction about;
-  int files[member_files] = {-1, -1, -1, -1, -1};
+  int files[file_of::member_count] = {-1, -1, -1, -1, -1};
   const processes::board* board = nullptr;
   verdicts known;                 // of its book's libraries, for confined workers
   std::vector<lane_place> lanes;  // by worker

@@ -169,9 +169,9 @@ bool zygote_process::attach(std::uint32_t m, std::uint32_t worker, int lane_file
   n.member = m;
   n.lane_begin = it.lanes[worker].begin;
   n.about = it.about;
-  int files[member_files + 1];
-  std::copy_n(it.files, member_files, files);
-  files[member_files] = lane_file;
+  int files[file_of::note_count];
+  std::copy_n(it.files, file_of::member_count, files);
+  files[file_of::lane] = lane_file;
   return send_note(worker, n, files);
 }
 
