@@ -108,8 +108,9 @@ struct remote_death {
 };
 
 // remote_workers: workers in other processes. Each has a line of tasks that were posted to it, up
-// to line_jobs_max (remote/remote_line.hpp), which it runs in order. Calls for one worker come from one caller at a time, unless they say
-// otherwise; the pipeline chooses the caller, and handles the tasks (remote/tend.cpp).
+// to line_jobs_max (remote/remote_line.hpp), which it runs in order. Calls for one worker come from
+// one caller at a time, unless they say otherwise; the pipeline chooses the caller, and handles the
+// tasks (remote/tend.cpp).
 class remote_workers {
  public:
   // open() starts the processes; false leaves machine::why_not(). Before machine::start().
@@ -139,8 +140,8 @@ class remote_workers {
   virtual bool is_crowded() const noexcept = 0;
   // ends_of() tells which ends can be taken, and take_successes() takes that many of its successes.
   // spent_ns() is the time that the n-th of them (from 0) took, if it was timed; the worker's word.
-  // collect() takes the end of the worker's oldest task; false when it has not ended. The worker may
-  // say `cancelled` of a task that it was not asked to leave.
+  // collect() takes the end of the worker's oldest task; false when it has not ended. The worker
+  // may say `cancelled` of a task that it was not asked to leave.
   virtual remote_ends ends_of(std::uint32_t worker) const noexcept = 0;
   virtual std::uint64_t spent_ns(std::uint32_t worker, std::uint32_t n) const noexcept = 0;
   virtual void take_successes(std::uint32_t worker, std::uint32_t count) noexcept = 0;

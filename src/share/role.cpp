@@ -4,7 +4,6 @@
 #include "base/kernel_numbers.hpp"
 
 #include <sys/auxv.h>
-#include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -26,23 +25,12 @@ int socket_option(int socket, int name) noexcept {
   return getsockopt(socket, SOL_SOCKET, name, &value, &bytes) == 0 ? value : -1;
 }
 
-bool made_by(int socket, ucred* who) noexcept {
-  socklen_t bytes = sizeof *who;
-  return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, who, &bytes) == 0 && bytes == sizeof *who;
-}
-
 // Whether an end of a connection has no name, like both ends of a socketpair().
 bool is_unnamed(int (*name_of)(int, sockaddr*, socklen_t*), int socket) noexcept {
   sockaddr_un name{};
   socklen_t bytes = sizeof name;
   return name_of(socket, reinterpret_cast<sockaddr*>(&name), &bytes) == 0 &&
          bytes == sizeof name.sun_family;
-}
-int own_name(int socket, sockaddr* name, socklen_t* bytes) noexcept {
-  return getsockname(socket, name, bytes);
-}
-int peer_name(int socket, sockaddr* name, socklen_t* bytes) noexcept {
-  return getpeername(socket, name, bytes);
 }
 
 // A pair's other end, or the socket of a shared pool; made by a process of this user.
@@ -53,7 +41,7 @@ bool is_from_host(int socket) noexcept {
       who.uid != geteuid() || who.pid == getpid())
     return false;
   return socket_option(socket, SO_ACCEPTCONN) == 1 ||
-         (is_unnamed(&own_name, socket) && is_unnamed(&peer_name, socket));
+         (is_unnamed(&getsockname, socket) && is_unnamed(&getpeername, socket));
 }
 
 }  // namespace
@@ -88,6 +76,11 @@ int host_socket(const char* variable) noexcept {
   if (*end != 0 || number > INT_MAX) return -1;
   const auto socket = static_cast<int>(number);
   return is_from_host(socket) ? socket : -1;
+}
+
+bool made_by(int socket, ucred* who) noexcept {
+  socklen_t bytes = sizeof *who;
+  return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, who, &bytes) == 0 && bytes == sizeof *who;
 }
 
 int open_host(int socket) noexcept {

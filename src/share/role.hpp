@@ -3,6 +3,8 @@
 // that they open must not start a zygote in turn, which would do the same.
 #pragma once
 
+#include <sys/socket.h>
+
 namespace lev {
 
 enum class process_role {
@@ -31,6 +33,10 @@ constexpr const char* worker_program_variable = "LEVERET_WORKER_SOCKET";
 // by a process of this user for a zygote. The holder of that socket decides what code this process
 // runs.
 int host_socket(const char* variable) noexcept;
+
+// made_by() tells which process has made the socket, or its other end. False: the system does not
+// say.
+bool made_by(int socket, ucred* who) noexcept;
 
 // open_host() returns a pidfd of the process that made the socket. -1, with ESRCH in errno: it has
 // ended; with another number: it cannot be watched.

@@ -8,6 +8,7 @@
 #include "machines/processes/poll_until.hpp"
 #include "machines/processes/pool.hpp"
 #include "share/faults.hpp"
+#include "share/role.hpp"
 #include "share/socket_name.hpp"
 #include "share/zone.hpp"
 #include "sync/futex.hpp"
@@ -34,8 +35,7 @@ int open_socket() noexcept {
 // Another user may have taken the name, to be given our memory.
 bool is_ours(int socket) noexcept {
   ucred who{};
-  socklen_t bytes = sizeof who;
-  return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &bytes) == 0 && who.uid == geteuid();
+  return made_by(socket, &who) && who.uid == geteuid();
 }
 
 std::uint64_t mix(std::uint64_t mark, const void* data, std::size_t bytes) noexcept {

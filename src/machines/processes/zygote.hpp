@@ -128,8 +128,8 @@ ssize_t receive_message(int socket, Message& m, std::span<int> files) noexcept {
 // Steps in the life of a zygote and of its workers.
 int listen_for_deaths() noexcept;  // a signalfd
 // fork_worker() starts a process as fork() does: it returns in both, and *pid is 0 in the new one,
-// which is a worker by then (become_worker()). The parent gets its pidfd, or -1 with errno set; then
-// there is no process.
+// which is a worker by then (become_worker()). The parent gets its pidfd, or -1 with errno set;
+// then there is no process.
 int fork_worker(const fork_hooks& hooks, const introduction& about, pid_t* pid) noexcept;
 // become_worker() makes the new process die with its parent and gives it its name and limits.
 void become_worker(const introduction& about, pid_t parent) noexcept;

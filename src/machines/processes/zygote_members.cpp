@@ -35,6 +35,15 @@ constexpr int late_ms = 5;
 // How often the keeper tries to admit a host for which it has lacked something.
 constexpr int shortage_ms = 10;
 
+// What a host is told that the pool does not take, or can serve no longer; `code` is errno or 0.
+report report_why(std::uint32_t what, const char* why, int code) noexcept {
+  report r;
+  r.what = what;
+  r.number = code;
+  std::snprintf(r.text, sizeof r.text, "%s", why);
+  return r;
+}
+
 // Whether the system lets this process hear of its children's ends: it is not its own child.
 bool can_wait() noexcept {
   return waitpid(getpid(), nullptr, WNOHANG) >= 0 || errno == ECHILD;
@@ -93,23 +102,19 @@ void zygote_process::admit() {
 
 void zygote_process::answer_visitor(int socket) noexcept {
   ucred who{};
-  socklen_t bytes = sizeof who;
-  const bool is_known = getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &bytes) == 0;
   std::uint32_t m = 0;
   while (m < members_max && members_[m].socket >= 0) ++m;
   report r;  // which a host reads also if it finds the socket closed when it introduces itself
-  r.what = report::refused;
-  if (!is_known || who.uid != geteuid()) {
-    std::snprintf(r.text, sizeof r.text, "the pool belongs to another user");
+  if (!made_by(socket, &who) || who.uid != geteuid()) {
+    r = report_why(report::refused, "the pool belongs to another user", 0);
   } else if (m == members_max) {
-    r.what = report::unavailable;
-    std::snprintf(r.text, sizeof r.text, "the pool has its %u hosts", members_max);
+    static_assert(members_max == 64);
+    r = report_why(report::unavailable, "the pool has its 64 hosts", 0);
   } else {
     had_visitors_ = true;
     const int pidfd = static_cast<int>(syscall(kernel::pidfd_open, who.pid, 0));
-    r.number = errno;
-    std::snprintf(r.text, sizeof r.text, "watching the host process");
     if (pidfd >= 0) return take_in(m, socket, who.pid, pidfd);
+    r = report_why(report::refused, "watching the host process", errno);
   }
   send_message(socket, r);
   close(socket);
@@ -150,11 +155,7 @@ const char* zygote_process::objection(const introduction& about) const noexcept 
 
 void zygote_process::refuse(std::uint32_t m, const char* why, int code,
                             std::uint32_t how) noexcept {
-  report r;
-  r.what = how;
-  r.number = code;
-  std::snprintf(r.text, sizeof r.text, "%s", why);
-  send_message(members_[m].socket, r);
+  send_message(members_[m].socket, report_why(how, why, code));
   drop_member(m);
 }
 
@@ -311,11 +312,8 @@ void zygote_process::end_if_alone() noexcept {
 
 // Without it the zygote would never hear of anything, and use up a core for it.
 [[noreturn]] void zygote_process::end_as_deaf(int code) noexcept {
+  const report r = report_why(report::unavailable, "waiting for messages of hosts", code);
   for (const member& it : members_) {
-    report r;
-    r.what = report::unavailable;
-    r.number = code;
-    std::snprintf(r.text, sizeof r.text, "waiting for messages of hosts");
     if (it.socket >= 0) send_message(it.socket, r);
   }
   _exit(1);
