@@ -1,5 +1,5 @@
 // The files that a started program has open: both ways of closing give it the same.
-#include "machines/processes/close_from.hpp"
+#include "machines/processes/start_again.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

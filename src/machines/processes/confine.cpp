@@ -20,6 +20,8 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -130,6 +132,27 @@ bool deny_files() noexcept {
   const bool is_done = syscall(sys_landlock_restrict_self, rules, 0) == 0;
   close(static_cast<int>(rules));
   return is_done;
+}
+
+// Makes a read of shared memory that was never taken, or was given back, end in SIGBUS in this
+// process. Without it such a read would make the kernel allocate a page, in the host's file, which
+// no limit counts. Returns a file that must stay open, or -1: the system has no userfaultfd. Then
+// only reads behind the file's end are safe.
+//
+// userfaultfd is made for processes that fill such holes of a file themselves. Here no process
+// does: with UFFD_FEATURE_SIGBUS the fault ends in a signal. It works only for private mappings;
+// the kernel asks for the right to write, which a private mapping of a file opened to read has.
+int watch_holes(std::uintptr_t begin, std::size_t bytes) noexcept {
+  // Faults within system calls are not for the watcher: that needs no privilege (Linux 5.11).
+  constexpr int faults_of_code_only = 1;
+  const int file = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | faults_of_code_only));
+  if (file < 0) return -1;
+  uffdio_api wanted{UFFD_API, UFFD_FEATURE_SIGBUS | UFFD_FEATURE_MISSING_SHMEM, 0};
+  uffdio_register place{{begin, bytes}, UFFDIO_REGISTER_MODE_MISSING, 0};
+  if (ioctl(file, UFFDIO_API, &wanted) == 0 && ioctl(file, UFFDIO_REGISTER, &place) == 0)
+    return file;
+  close(file);
+  return -1;
 }
 
 }  // namespace

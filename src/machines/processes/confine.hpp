@@ -36,14 +36,8 @@ class kept_output {
   int files_[2];
 };
 
-// Steps of confine(). filter_calls() installs the list of system calls; memory below `guarded_end`
+// A step of confine(): filter_calls() installs the list of system calls; memory below `guarded_end`
 // cannot get other rights. False, with errno set: the system refuses.
 bool filter_calls(int bell, std::uintptr_t guarded_end) noexcept;
-
-// watch_holes() makes a read of shared memory that was never taken, or was given back, end in
-// SIGBUS in this process. Without it such a read would make the kernel allocate a page, in the
-// host's file, which no limit counts. Returns a file that must stay open, or -1: the system has no
-// userfaultfd. Then only reads behind the file's end are safe.
-int watch_holes(std::uintptr_t begin, std::size_t bytes) noexcept;
 
 }  // namespace lev::processes

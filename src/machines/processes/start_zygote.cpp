@@ -1,12 +1,10 @@
 // How a pool starts its zygote, replaces it when it is gone, and ends it.
 #include "base/kernel_numbers.hpp"
-#include "machines/processes/close_from.hpp"
 #include "machines/processes/death.hpp"
-#include "machines/processes/loaded_late.hpp"
 #include "machines/processes/poll_until.hpp"
 #include "machines/processes/pool.hpp"
 #include "machines/processes/program.hpp"
-#include "machines/processes/start_strings.hpp"
+#include "machines/processes/start_again.hpp"
 #include "share/faults.hpp"
 #include "share/role.hpp"
 #include "share/zone.hpp"

@@ -2,7 +2,7 @@
 // confined ones must not have is found out and forgotten before the first is forked.
 #include "machines/processes/confine.hpp"
 #include "machines/processes/death.hpp"
-#include "machines/processes/start_strings.hpp"
+#include "machines/processes/start_again.hpp"
 #include "machines/processes/zygote_process.hpp"
 #include "share/faults.hpp"
 #include "share/role.hpp"
