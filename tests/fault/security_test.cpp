@@ -1,6 +1,5 @@
 // Bodies that mean harm: each row of the table of attacks (docs/reference/isolation.md) is a test,
 // at each level that stands up to it.
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -20,7 +19,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <new>
 #include <span>
 #include <string>
@@ -415,50 +413,6 @@ TEST(security, what_a_task_forks_is_no_worker) {
   EXPECT_EQ(r.wait_for_completion(wait_limit_ns).code, status::ok);
   EXPECT_EQ(r.count().completed, 20u);
   close_and_check(r);
-}
-
-TEST(security, confined_workers_are_replaced_for_a_new_library) {
-  start_alarm();
-  runtime r(settings_at(isolation::confined, 2));
-  ASSERT_TRUE(is_usable(r));
-  void* library = dlopen(FAULT_LIBRARY, RTLD_NOW);
-  ASSERT_NE(library, nullptr) << dlerror();
-  const procedure<void(std::int64_t, result<std::int64_t>)> triple = {
-      define_raw<std::int64_t, result<std::int64_t>>(
-          "fault.triple", reinterpret_cast<body>(dlsym(library, "fault_triple")))
-          .id};
-  for (std::int64_t i = 0; i < 50; ++i) {
-    std::int64_t got = 0;
-    const outcome o = r.submit(triple, i, got).wait_outcome(wait_limit_ns);
-    ASSERT_EQ(o.code, status::ok) << text_of(o);
-    ASSERT_EQ(got, 3 * i);
-  }
-  close_and_check(r);
-}
-
-// A plug-in may be opened by a name in the working directory, and a daemon leaves that.
-TEST(security, a_library_is_found_when_its_folder_is_no_longer_the_working_directory) {
-  start_alarm();
-  const std::filesystem::path before = std::filesystem::current_path();
-  char folder[] = "/tmp/leveret-test-XXXXXX";
-  ASSERT_NE(mkdtemp(folder), nullptr);
-  std::filesystem::copy_file(FAULT_LIBRARY, std::string(folder) + "/plugin.so");
-  std::filesystem::current_path(folder);
-  void* library = dlopen("./plugin.so", RTLD_NOW);
-  std::filesystem::current_path(before);
-  ASSERT_NE(library, nullptr) << dlerror();
-  const procedure<void(std::int64_t, result<std::int64_t>)> triple = {
-      define_raw<std::int64_t, result<std::int64_t>>(
-          "fault.relative", reinterpret_cast<body>(dlsym(library, "fault_triple")))
-          .id};
-  for (const isolation level : {isolation::crash, isolation::confined}) {
-    runtime r(settings_at(level, 2));
-    std::int64_t got = 0;
-    const outcome o = r.submit(triple, 14, got).wait_outcome(wait_limit_ns);
-    EXPECT_EQ(o.code, status::ok) << text_of(o);
-    EXPECT_EQ(got, 42);
-  }
-  std::filesystem::remove_all(folder);
 }
 
 const auto throw_procedure = define("fault.throw", [] {

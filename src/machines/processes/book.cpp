@@ -30,11 +30,6 @@ bool is_in_program(const void* address) noexcept {
   return false;
 }
 
-std::uint64_t base_of_handle(void* handle) noexcept {
-  link_map* map = nullptr;
-  return dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 ? map->l_addr : 0;
-}
-
 // The system's list of mappings tells a file from another one that has taken its name. `path`, if
 // it is not null, gets the name that the file has now, unless that is too long. The list is asked
 // for by this thread: a process whose main thread has ended has none by its own name.
@@ -70,12 +65,6 @@ file_identity identity_of(const void* address, file_path* path = nullptr) noexce
 bool is_other_file(const file_identity& a, const file_identity& b) noexcept {
   if (a.inode == 0 || b.inode == 0) return false;
   return a.inode != b.inode || a.device_major != b.device_major || a.device_minor != b.device_minor;
-}
-
-// An address in what the loader has mapped of a library.
-const void* place_in(void* handle) noexcept {
-  link_map* map = nullptr;
-  return dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 ? map->l_ld : nullptr;
 }
 
 }  // namespace
@@ -177,36 +166,30 @@ const char* book_writer::write(procedure_id id) noexcept {
 }
 
 book_reader::~book_reader() {
-  for (const library& l : open_) {
+  for (const library& l : libraries_) {
     if (l.handle != nullptr) dlclose(l.handle);
   }
 }
 
-// The code of a closed library must not be called any more.
-void book_reader::forget(const library& l) {
-  LEV_ASSERT(l.handle != nullptr && l.file >= code_place::first_library);
-  for (std::uint32_t id = 1; id <= procedure_count_max; ++id) {
-    const book_entry& e = book_->entries[id];
-    if (e.run.file == l.file || e.context.file == l.file || e.rebuild.file == l.file ||
-        e.function.file == l.file)
-      known_[id] = resolved{};
-  }
-  dlclose(l.handle);
-}
-
-const char* book_reader::open_library(std::uint32_t index, void** handle) {
-  LEV_ASSERT(index < book::libraries_max);
-  *handle = fault_at("worker.open_library")
-                ? nullptr
-                : dlopen(book_->libraries[index], RTLD_NOW | RTLD_LOCAL);
-  if (*handle == nullptr) {
+const char* book_reader::open_library(std::uint32_t index) {
+  LEV_ASSERT(index < book::libraries_max && libraries_[index].handle == nullptr);
+  void* const handle = fault_at("worker.open_library")
+                           ? nullptr
+                           : dlopen(book_->libraries[index], RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
     const char* why = dlerror();
     std::snprintf(why_, sizeof why_, "%s", why == nullptr ? "dlopen failed" : why);
     return why_;
   }
-  if (!is_other_file(identity_of(place_in(*handle)), book_->identities[index])) return nullptr;
-  dlclose(*handle);
-  *handle = nullptr;
+  const link_map* map = nullptr;
+  dlinfo(handle, RTLD_DI_LINKMAP, &map);
+  LEV_ASSERT(map != nullptr);  // the library is open
+  if (!is_other_file(identity_of(map->l_ld), book_->identities[index])) {
+    libraries_[index].handle = handle;
+    libraries_[index].base = map->l_addr;
+    return nullptr;
+  }
+  dlclose(handle);
   constexpr std::size_t shown_max = 80;  // the end of the path
   const char* path = book_->libraries[index];
   const std::size_t bytes = std::strlen(path);
@@ -218,20 +201,16 @@ const char* book_reader::open_library(std::uint32_t index, void** handle) {
 }
 
 const char* book_reader::load_all(const std::vector<std::string>& known) {
-  LEV_ASSERT(!keeps_all_ && known.size() <= book::libraries_max);
-  kept_.resize(known.size());
-  keeps_all_ = true;
-  for (std::uint32_t i = 0; i < known.size(); ++i) {
-    void* handle = nullptr;
-    if (!known[i].empty()) {
-      kept_[i].why = known[i];
-    } else if (const char* why = open_library(i, &handle)) {
-      kept_[i].why = why;
-    } else {
-      kept_[i].base = base_of_handle(handle);
-      if (is_alone()) continue;
-      kept_[i].why = refusal_for_threads(book_->libraries[i]);
-      return kept_[i].why.c_str();
+  LEV_ASSERT(reachable_count_ == book::libraries_max && known.size() <= book::libraries_max);
+  reachable_count_ = static_cast<std::uint32_t>(known.size());
+  for (std::uint32_t i = 0; i < reachable_count_; ++i) {
+    std::string& why_not = libraries_[i].why = known[i];
+    if (!why_not.empty()) continue;
+    if (const char* why = open_library(i)) {
+      why_not = why;
+    } else if (!is_alone()) {
+      why_not = refusal_for_threads(book_->libraries[i]);
+      return why_not.c_str();
     }
   }
   return nullptr;
@@ -241,7 +220,7 @@ bool book_reader::has_all_of(procedure_id id) const noexcept {
   if (id > procedure_count_max || known_[id].run != nullptr) return true;
   const book_entry& e = book_->entries[id];
   for (const code_place& place : {e.run, e.context, e.rebuild, e.function}) {
-    if (place.file >= code_place::first_library + kept_.size()) return false;
+    if (place.file >= code_place::first_library + reachable_count_) return false;
   }
   return true;
 }
@@ -251,25 +230,13 @@ const char* book_reader::base_of(std::uint32_t file, std::uint64_t* base) {
   LEV_ASSERT(file >= code_place::first_library);
   const std::uint32_t index = file - code_place::first_library;
   if (index >= book::libraries_max) return "the book of procedures is damaged";
-  if (keeps_all_) {
-    if (index >= kept_.size()) return "its library was loaded after this worker was confined";
-    *base = kept_[index].base;
-    return kept_[index].why.empty() ? nullptr : kept_[index].why.c_str();
+  if (index >= reachable_count_) return "its library was loaded after this worker was confined";
+  const library& l = libraries_[index];
+  if (!l.why.empty()) return l.why.c_str();
+  if (l.handle == nullptr) {
+    if (const char* why = open_library(index)) return why;
   }
-  library* oldest = &open_[0];
-  for (library& l : open_) {
-    if (l.handle != nullptr && l.file == file) {
-      l.last_use = ++uses_;
-      *base = l.base;
-      return nullptr;
-    }
-    if (l.last_use < oldest->last_use) oldest = &l;
-  }
-  void* handle = nullptr;
-  if (const char* why = open_library(index, &handle)) return why;
-  if (oldest->handle != nullptr) forget(*oldest);
-  *oldest = {file, handle, base_of_handle(handle), ++uses_};
-  *base = oldest->base;
+  *base = l.base;
   return nullptr;
 }
 

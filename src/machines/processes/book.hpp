@@ -94,12 +94,11 @@ class book_writer {
 // The function that a worker calls.
 using resolved = column_watch::callee;
 
-// book_reader: the worker's side. Keeps the libraries it has opened, the least recently used of
-// which is closed when there are too many.
+// book_reader: the worker's side. Keeps the libraries it has opened.
 class book_reader {
  public:
   explicit book_reader(const book* b) noexcept : book_(b) {}
-  ~book_reader();  // closes the libraries that it keeps open
+  ~book_reader();  // closes them
   book_reader(book_reader&&) = delete;
   // find() returns null, or why the procedure cannot be found. Most were found before.
   const char* find(procedure_id id, resolved* found) {
@@ -128,29 +127,20 @@ class book_reader {
   }
 
  private:
-  static constexpr std::uint32_t open_max = 32;
   struct library {
-    std::uint32_t file = 0;
-    void* handle = nullptr;
+    void* handle = nullptr;  // null: not opened yet
     std::uint64_t base = 0;
-    std::uint64_t last_use = 0;
-  };
-  struct kept_library {
-    std::uint64_t base = 0;
-    std::string why;  // not empty: it could not be opened
+    std::string why;  // not empty: it could not be opened, or must not be
   };
   const char* find_first(procedure_id id, resolved* found);
   const char* base_of(std::uint32_t file, std::uint64_t* base);
-  const char* open_library(std::uint32_t index, void** handle);
+  const char* open_library(std::uint32_t index);
   const char* address_of(const code_place& place, void** address);
-  void forget(const library& l);
 
   const book* book_;
-  std::uint64_t uses_ = 0;
-  library open_[open_max];
+  library libraries_[book::libraries_max];               // as in the book
+  std::uint32_t reachable_count_ = book::libraries_max;  // after load_all(): those that there were
   resolved known_[procedure_count_max + 1];
-  bool keeps_all_ = false;
-  std::vector<kept_library> kept_;
   char why_[256];
 };
 
