@@ -15,7 +15,6 @@
 #include "base/decimal.hpp"
 #include "base/random.hpp"
 #include "base/toml.hpp"
-#include "cell/built_in.hpp"
 
 namespace lev::cell {
 

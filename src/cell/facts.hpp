@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,13 @@ enum class fact : unsigned {
 };
 
 constexpr std::size_t fact_count = static_cast<std::size_t>(fact::count);
+
+// The machine files that are part of the library; CMake writes their texts into a source file.
+struct built_in_file {
+  const char* name;
+  const char* text;
+};
+std::span<const built_in_file> built_in_files();
 
 struct machine_file_parts {
   std::string name;

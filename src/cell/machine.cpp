@@ -43,8 +43,7 @@ std::uint64_t switches_of(const machine_parts& m) {
 void forget(machine_parts& m) {
   for (const auto& s : m.spes) {
     s->program = nullptr;
-    s->free_from = static_cast<ls_t>(m.numbers.whole(fact::kernel_kib) << 10);
-    s->free_to = s->store_end - static_cast<ls_t>(m.numbers.whole(fact::stack_kib) << 10);
+    s->free_all();
     s->watchers.clear();
     s->counts = {};
   }

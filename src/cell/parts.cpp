@@ -42,14 +42,18 @@ spe_parts::spe_parts(machine_parts& m, unsigned i)
       queue(m, i, m.numbers.number(fact::queue_entries)),
       proxy(m, i, m.numbers.number(fact::proxy_entries)) {
   in.entries = 4;
-  store_end = static_cast<ls_t>(m.numbers.whole(fact::store_kib) << 10);
+  store_end = m.bytes_of(fact::store_kib);
   bytes.reset(static_cast<std::byte*>(std::calloc(store_end + line_bytes, 1)));
   if (!bytes) throw std::bad_alloc();
   void* begin = bytes.get();
   std::size_t room = store_end + line_bytes;
   store = static_cast<std::byte*>(std::align(line_bytes, store_end, begin, room));
-  free_from = static_cast<ls_t>(m.numbers.whole(fact::kernel_kib) << 10);
-  free_to = store_end - static_cast<ls_t>(m.numbers.whole(fact::stack_kib) << 10);
+  free_all();
+}
+
+void spe_parts::free_all() {
+  free_from = home.bytes_of(fact::kernel_kib);
+  free_to = store_end - home.bytes_of(fact::stack_kib);
 }
 
 virtual_time checked_time(virtual_time d, const std::string& who, const char* call) {
@@ -94,8 +98,7 @@ machine_parts::machine_parts(const machine_file& file, const options& o)
   memory = static_cast<std::byte*>(mapped);
   chip_bytes = all / chips / line_bytes * line_bytes;
   used.assign(chips, 0);
-  near.assign(chips,
-              near_cache(static_cast<std::uint64_t>(numbers.whole(fact::ppe_near_cache)) << 10));
+  near.assign(chips, near_cache(bytes_of(fact::ppe_near_cache)));
   virt::processor_settings p;
   p.contexts = numbers.number(fact::ppe_contexts);
   p.quantum = numbers.micros(fact::ppe_quantum);
@@ -145,18 +148,16 @@ void machine_parts::refuse_range(ea_t ea, std::uint64_t bytes, const std::string
 
 bool machine_parts::has_in_store(unsigned spe_index, ls_t ls, std::uint64_t bytes) const {
   const spe_parts& s = *spes[spe_index];
-  const auto kernel = static_cast<ls_t>(numbers.whole(fact::kernel_kib) << 10);
-  return ls >= kernel && ls <= s.free_to && bytes <= s.free_to - ls;
+  return ls >= bytes_of(fact::kernel_kib) && ls <= s.free_to && bytes <= s.free_to - ls;
 }
 
 void machine_parts::refuse_store(unsigned spe_index, ls_t ls, std::uint64_t bytes,
                                  const std::string& who) const {
   const spe_parts& s = *spes[spe_index];
-  const auto kernel = static_cast<ls_t>(numbers.whole(fact::kernel_kib) << 10);
   throw error(error_kind::bad_address,
               who + ": local store " + hex(ls) + " for " + std::to_string(bytes) +
-                  " bytes is not the program's: that is " + hex(kernel) + " to " + hex(s.free_to) +
-                  ", between the kernel and the stacks; use allocate()");
+                  " bytes is not the program's: that is " + hex(bytes_of(fact::kernel_kib)) +
+                  " to " + hex(s.free_to) + ", between the kernel and the stacks; use allocate()");
 }
 
 void machine_parts::check_list_element(unsigned spe_index, command::kind k, std::size_t number,

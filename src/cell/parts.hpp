@@ -66,6 +66,8 @@ class watching {
 
 struct spe_parts {
   spe_parts(machine_parts& m, unsigned index);
+  // All of its store but kernel and stacks is free.
+  void free_all();
 
   machine_parts& home;
   const unsigned index;
@@ -149,6 +151,7 @@ struct machine_parts {
   bool has_failed = false;
 
   virtual_time time_of(fact f) const { return clock.time_of(numbers.cycles(f)); }
+  ls_t bytes_of(fact kib) const { return static_cast<ls_t>(numbers.whole(kib) << 10); }
   // The target at an effective address. Throws error (bad_address).
   bus_target target_of(ea_t ea) const;
   void* host_of(ea_t ea) const;

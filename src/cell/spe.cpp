@@ -183,7 +183,7 @@ unsigned spe::spawn(std::function<void()> body) {
   machine_parts& m = parts_.home;
   spe_parts& s = parts_;
   if (!body) throw error(error_kind::bad_call, name_of(s) + ": spawn() of an empty function");
-  const auto stack = static_cast<ls_t>(m.numbers.whole(fact::stack_kib) << 10);
+  const ls_t stack = m.bytes_of(fact::stack_kib);
   if (store_left() < stack)
     throw error(error_kind::store_overflow,
                 name_of(s) + ": no room for the stack of another thread (" + std::to_string(stack) +

@@ -143,18 +143,16 @@ actor* loop::next() {
   return nullptr;
 }
 
-// Suspends `self`; comes back when its turn comes, or throws when the run is over.
-void loop::switch_from(actor& self, actor* to) {
-  if (to == &self) return;
-  current_ = to;
-  if (to != nullptr) to->has_started_ = true;
-  context::switch_to(self.context_, to != nullptr ? to->context_ : main_);
-  current_ = &self;
-}
-
-void loop::give_way() {
+// Suspends the actor that runs for another one, or for run() if that is null; comes back when its
+// turn comes, or throws when the run is over.
+void loop::give_way(actor* to) {
   actor& self = *current_;
-  switch_from(self, next());
+  if (to != &self) {
+    current_ = to;
+    if (to != nullptr) to->has_started_ = true;
+    context::switch_to(self.context_, to != nullptr ? to->context_ : main_);
+    current_ = &self;
+  }
   ++self.turn_;
   self.is_waiting_ = false;
   self.why_ = nullptr;
@@ -191,7 +189,7 @@ void loop::pass(virtual_time d, unsigned is_work) {
     return;
   }
   push(at, self, self.turn_, is_work);
-  give_way();
+  give_way(next());
 }
 
 // An actor that polls and lets no time pass keeps the clock from all that is still to happen.
@@ -209,7 +207,7 @@ bool loop::block(const char* why, actor::describe_function describe, const void*
   self.why_ = why;
   self.describe_ = describe;
   self.whom_ = whom;
-  give_way();
+  give_way(next());
   return !is_over_;
 }
 
@@ -236,11 +234,7 @@ void loop::hand_to(actor& to, const char* why) {
   self.why_ = why;
   self.describe_ = nullptr;
   happen(now_fs_, to.number + 1, false);
-  switch_from(self, is_over_ ? nullptr : &to);
-  ++self.turn_;
-  self.is_waiting_ = false;
-  self.why_ = nullptr;
-  refuse_if_over();
+  give_way(is_over_ ? nullptr : &to);
 }
 
 void loop::fail(std::exception_ptr error) {

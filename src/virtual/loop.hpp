@@ -164,8 +164,7 @@ class loop {
   bool is_late(std::int64_t at_fs) const { return at_fs > late_fs_; }
   void stop_late(std::int64_t at_fs);
   actor* next();
-  void give_way();
-  void switch_from(actor& self, actor* to);
+  void give_way(actor* to);
   void finish(actor& self);
   void drain();
   void unwind();

@@ -64,15 +64,11 @@ void processor::poke(thread& t) {
 bool processor::yield(thread& t) {
   if (loop_.refuse_if_over()) return false;
   LEV_DCHECK(t.is_on_context());
-  const auto context = static_cast<unsigned>(t.context_);
-  if (first_for(context) == nullptr) {
+  if (first_for(static_cast<unsigned>(t.context_)) == nullptr) {
     poll(t, settings_.empty_yield_time);
     return false;
   }
-  unseat(t);
-  queue_.push_back(&t);
-  seat_next(context, settings_.switch_time, true);
-  return wait_for_seat(t);
+  return queue_behind(t, true);
 }
 
 bool processor::yield_to(thread& t, thread& to) {
@@ -122,14 +118,14 @@ processor::thread* processor::first_for(unsigned context) const {
 // that end, as an actor that is to go on at a time cannot be woken earlier, and a poke may come.
 void processor::queue_up(thread& t) {
   for (unsigned c = 0; c < contexts_.size(); ++c) {
-    if (contexts_[c].held_by == nullptr && may_run(t, c)) {
+    if (contexts_[c] == nullptr && may_run(t, c)) {
       seat_thread(t, c, t.actor_ == loop_.current() ? virtual_time(0) : settings_.switch_time);
       return;
     }
   }
   queue_.push_back(&t);
-  for (const seat& s : contexts_)
-    if (s.held_by != nullptr) loop_.wake(*s.held_by->actor_);
+  for (const thread* each : contexts_)
+    if (each != nullptr) loop_.wake(*each->actor_);
 }
 
 void processor::seat_next(unsigned context, virtual_time price, bool is_poll) {
@@ -140,9 +136,8 @@ void processor::seat_next(unsigned context, virtual_time price, bool is_poll) {
 }
 
 void processor::seat_thread(thread& t, unsigned context, virtual_time price, bool is_poll) {
-  LEV_DCHECK(contexts_[context].held_by == nullptr && !t.is_on_context());
-  contexts_[context].held_by = &t;
-  contexts_[context].since = loop_.now();
+  LEV_DCHECK(contexts_[context] == nullptr && !t.is_on_context());
+  contexts_[context] = &t;
   t.context_ = static_cast<int>(context);
   t.quantum_end_ = loop_.now() + price + settings_.quantum;
   ++switches_;
@@ -150,9 +145,7 @@ void processor::seat_thread(thread& t, unsigned context, virtual_time price, boo
 }
 
 void processor::unseat(thread& t) {
-  seat& s = contexts_[static_cast<unsigned>(t.context_)];
-  s.busy += loop_.now() - s.since;
-  s.held_by = nullptr;
+  contexts_[static_cast<unsigned>(t.context_)] = nullptr;
   t.context_ = anywhere;
 }
 
@@ -164,14 +157,20 @@ bool processor::wait_for_seat(thread& t) {
 
 // A new quantum, at once or when its turn comes; false when the run is over.
 bool processor::end_quantum(thread& t) {
-  const auto context = static_cast<unsigned>(t.context_);
-  if (first_for(context) == nullptr) {
+  if (first_for(static_cast<unsigned>(t.context_)) == nullptr) {
     t.quantum_end_ = loop_.now() + settings_.quantum;
     return true;
   }
+  return queue_behind(t, false);
+}
+
+// Leaves its context to the first that may run there, and comes back when its turn comes; false
+// when the run is over.
+bool processor::queue_behind(thread& t, bool is_poll) {
+  const auto context = static_cast<unsigned>(t.context_);
   unseat(t);
   queue_.push_back(&t);
-  seat_next(context, settings_.switch_time);
+  seat_next(context, settings_.switch_time, is_poll);
   return wait_for_seat(t);
 }
 

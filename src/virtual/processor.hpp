@@ -80,17 +80,10 @@ class processor {
   void sleep(thread& t, const char* why);
   void wake(thread& t);
 
-  virtual_time busy(unsigned context) const { return contexts_[context].busy; }
   std::uint64_t switches() const { return switches_; }
   std::size_t thread_count() const { return threads_.size(); }
 
  private:
-  struct seat {
-    thread* held_by = nullptr;
-    virtual_time since{};
-    virtual_time busy{};
-  };
-
   bool may_run(const thread& t, unsigned context) const {
     return t.pinned_ == anywhere || t.pinned_ == static_cast<int>(context);
   }
@@ -103,10 +96,11 @@ class processor {
   // False when the run is over.
   bool wait_for_seat(thread& t);
   bool end_quantum(thread& t);
+  bool queue_behind(thread& t, bool is_poll);
 
   loop& loop_;
   processor_settings settings_;
-  std::vector<seat> contexts_;
+  std::vector<thread*> contexts_;  // which thread each has; null: none
   std::deque<thread*> queue_;
   std::vector<std::unique_ptr<thread>> threads_;
   std::uint64_t switches_ = 0;
