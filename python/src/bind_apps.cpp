@@ -45,12 +45,6 @@ T get(nb::kwargs options, const char* name) {
   raise_type_error(text);
 }
 
-template <class Run>
-auto without_gil(Run&& run) {
-  const gil_released released;
-  return run();
-}
-
 // What every application reports.
 template <class Report>
 nb::dict outcome_of(const Report& report) {

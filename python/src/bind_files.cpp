@@ -15,6 +15,7 @@ namespace {
 
 class file_map {
  public:
+  static constexpr const char* python_name = "FileMap";
   file_map(int file, std::size_t bytes) : bytes_(bytes) {
     data_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
     if (data_ != MAP_FAILED) return;
@@ -34,15 +35,6 @@ class file_map {
   std::size_t bytes_;
 };
 
-int map_buffer(PyObject* self, Py_buffer* view, int flags) {
-  if (!nb::inst_ready(self)) {
-    PyErr_SetString(PyExc_BufferError, "a FileMap without memory; make it with FileMap()");
-    return -1;
-  }
-  const auto& m = *nb::inst_ptr<file_map>(self);
-  return PyBuffer_FillInfo(view, self, m.data(), static_cast<Py_ssize_t>(m.bytes()), 0, flags);
-}
-
 bool same_bytes(nb::handle a, nb::handle b) {
   const view one(a, PyBUF_SIMPLE);
   const view other(b, PyBUF_SIMPLE);
@@ -51,12 +43,13 @@ bool same_bytes(nb::handle a, nb::handle b) {
   return std::memcmp(one.data(), other.data(), one.bytes()) == 0;
 }
 
-PyType_Slot map_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&map_buffer)}, {0, nullptr}};
+PyType_Slot map_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&give_buffer<file_map>)},
+                           {0, nullptr}};
 
 }  // namespace
 
 void bind_files(nb::module_& m) {
-  nb::class_<file_map>(m, "FileMap", nb::type_slots(map_slots),
+  nb::class_<file_map>(m, file_map::python_name, nb::type_slots(map_slots),
                        "The memory of a file, with the buffer protocol; what is written to it "
                        "stays in this object. Raises OSError, MemoryError.")
       .def(nb::init<int, std::size_t>(), nb::arg("file"), nb::arg("size"));

@@ -42,11 +42,9 @@ class item_argument {
 
 void run_items(std::uintptr_t function, std::size_t count, nb::handle argument, unsigned n) {
   const item_argument held(argument);
-  lev_status outcome = LEV_OK;
-  {
-    const gil_released released;
-    outcome = lev_interleave(n, count, reinterpret_cast<lev_item>(function), held.address());
-  }
+  const lev_status outcome = without_gil([&] {
+    return lev_interleave(n, count, reinterpret_cast<lev_item>(function), held.address());
+  });
   if (outcome != LEV_OK) raise_status(static_cast<status>(outcome), lev_last_message());
 }
 

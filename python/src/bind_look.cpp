@@ -23,10 +23,7 @@ nb::dict facts_of(const seen_worker& worker) {
 }
 
 nb::list look(int pid) {
-  const std::vector<seen_pool> pools = [pid] {
-    const gil_released released;
-    return look_at_pools(pid);
-  }();
+  const std::vector<seen_pool> pools = without_gil([pid] { return look_at_pools(pid); });
   nb::list all;
   for (const seen_pool& pool : pools) {
     nb::list workers;

@@ -104,21 +104,11 @@ class ordered_object {
     ordered_object& of_;
   };
 
-  std::uint64_t submit(const plan& p, const descriptor& task, const options* o) {
-    status code = status::ok;
-    int argument = -1;
-    std::string message;
-    {
-      const gil_released released;
-      try {
-        return tasks_->submit_id(task, o);
-      } catch (const error& e) {
-        code = e.code();
-        argument = e.argument();
-        message = e.what();
-      }
-    }
-    raise_refusal(p, code, message, argument, true);
+  std::uint64_t submit(const plan& p, const descriptor& task, const options* o) try {
+    const gil_released released;
+    return tasks_->submit_id(task, o);
+  } catch (const error& e) {
+    raise_refusal(p, e.code(), e.what(), e.argument(), true);
   }
 
   std::shared_ptr<session> session_;

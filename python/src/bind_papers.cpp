@@ -37,20 +37,21 @@ nb::list rows() {
   return all;
 }
 
-// An error of a simulated Cell becomes a ValueError: what was asked for is not there or not legal.
+// What `run` gives, without the GIL. An error of a simulated Cell becomes a ValueError: what was
+// asked for is not there or not legal.
+template <class Run>
+auto simulated(Run&& run) {
+  try {
+    return without_gil(run);
+  } catch (const lev::cell::error& e) {
+    raise_value_error(e.what());
+  }
+}
+
 nb::dict simulate(const std::string& id, const std::map<std::string, double>& changed,
                   bool is_full) {
-  leveret_papers::outcome o;
-  std::string wrong;
-  {
-    const gil_released released;
-    try {
-      o = leveret_papers::simulate_row(id, changed, is_full);
-    } catch (const lev::cell::error& e) {
-      wrong = e.what();
-    }
-  }
-  if (!wrong.empty()) throw nb::value_error(wrong.c_str());
+  const leveret_papers::outcome o =
+      simulated([&] { return leveret_papers::simulate_row(id, changed, is_full); });
   nb::dict d;
   d["value"] = o.value;
   d["failure"] = o.failure;
@@ -62,17 +63,8 @@ nb::dict simulate(const std::string& id, const std::map<std::string, double>& ch
 }
 
 nb::dict answer(const std::string& id) {
-  leveret_papers::leveret_answer a;
-  std::string wrong;
-  {
-    const gil_released released;
-    try {
-      a = leveret_papers::answer_by_leveret(id);
-    } catch (const lev::cell::error& e) {
-      wrong = e.what();
-    }
-  }
-  if (!wrong.empty()) throw nb::value_error(wrong.c_str());
+  const leveret_papers::leveret_answer a =
+      simulated([&] { return leveret_papers::answer_by_leveret(id); });
   nb::dict d;
   d["value"] = a.value;
   d["free"] = a.free;
@@ -97,17 +89,8 @@ nb::list figures() {
 }
 
 nb::dict look_at(const std::string& id) {
-  std::vector<leveret_papers::line_of_points> lines;
-  std::string wrong;
-  {
-    const gil_released released;
-    try {
-      lines = leveret_papers::look_at_figure(id);
-    } catch (const lev::cell::error& e) {
-      wrong = e.what();
-    }
-  }
-  if (!wrong.empty()) throw nb::value_error(wrong.c_str());
+  const std::vector<leveret_papers::line_of_points> lines =
+      simulated([&] { return leveret_papers::look_at_figure(id); });
   nb::dict found;
   for (const leveret_papers::line_of_points& l : lines) {
     nb::list points;

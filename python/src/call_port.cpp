@@ -62,16 +62,6 @@ lev::ticket try_submit(lev::runtime& r, const descriptor& d, const call_port::li
 
 }  // namespace
 
-port_call::~port_call() {
-  release_buffers();
-}
-
-void port_call::release_buffers() noexcept {
-  std::vector<Py_buffer> given;
-  given.swap(buffers);
-  for (Py_buffer& view : given) PyBuffer_Release(&view);
-}
-
 call_port::call_port(nb::object runtime, nb::object deliver, nb::object call_back, bool may_rerun,
                      nb::object setup, nb::object deaths)
     : runtime_(std::move(runtime)),
@@ -248,7 +238,7 @@ void call_port::add_to(nb::list& batch, port_call& c) {
     add_without_reply(batch, c.cookie, code, call);
   }
   c.cookie = nb::none();
-  c.release_buffers();
+  release_all(c.buffers);
   c.how = {};
 }
 

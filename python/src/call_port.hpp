@@ -36,10 +36,8 @@ struct port_call {
   static constexpr std::size_t reply_bytes = 1024;
 
   port_call() = default;
-  ~port_call();
+  ~port_call() { release_all(buffers); }
   port_call(port_call&&) = delete;
-
-  void release_buffers() noexcept;  // an exporter's code may run
 
   nb::object port;  // keeps it alive
   nb::object cookie;

@@ -36,4 +36,10 @@ class gil_released {
   PyThreadState* thread_;
 };
 
+template <class Run>
+auto without_gil(Run&& run) {
+  const gil_released released;
+  return run();
+}
+
 }  // namespace lev::python

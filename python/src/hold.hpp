@@ -11,6 +11,7 @@
 
 #include "bell.hpp"
 #include "buffers.hpp"
+#include "view.hpp"
 
 namespace lev::python {
 
@@ -33,13 +34,8 @@ class hold {
     return buffers_.back();
   }
 
-  // release_buffers() ends the exports; the task must be complete. An exporter's code may run, and
-  // come here again.
-  void release_buffers() noexcept {
-    std::vector<Py_buffer> given;
-    given.swap(buffers_);
-    for (Py_buffer& view : given) PyBuffer_Release(&view);
-  }
+  // release_buffers() ends the exports; the task must be complete.
+  void release_buffers() noexcept { release_all(buffers_); }
 
   // make_results() reserves `tasks` values for each result of the procedure, one array after the
   // other. It throws bad_alloc for more than any memory has, too.

@@ -7,6 +7,7 @@
 #include "bindings.hpp"
 #include "call_port.hpp"
 #include "errors.hpp"
+#include "view.hpp"
 
 namespace lev::python {
 
@@ -26,7 +27,7 @@ obituaries::obituaries(nb::list pages) {
     if (PyObject_GetBuffer(each.ptr(), &view, PyBUF_WRITABLE) != 0) throw nb::python_error();
     pages_.push_back(view);
     if (static_cast<std::size_t>(view.len) == page::bytes) continue;
-    for (Py_buffer& got : pages_) PyBuffer_Release(&got);
+    release_all(pages_);
     raise_value_error("a page has another size");
   }
 }
@@ -41,7 +42,7 @@ void obituaries::close() noexcept {
     const std::lock_guard lock(mutex_);
     given.swap(pages_);
   }
-  for (Py_buffer& view : given) PyBuffer_Release(&view);
+  release_all(given);
 }
 
 void obituaries::tell(call_port* port) noexcept {

@@ -246,26 +246,17 @@ ticket_object* runtime_object::submit_bulk(const plan& p, nb::tuple values, nb::
                          : bulk(p, values, count, session_.get());
   ticket_room room;
   if (tasks.count() == 0) return room.make(session_, p, tasks.held());
-  status code = status::ok;
-  int argument = -1;
-  std::string message;
   lev::ticket t;
-  {
+  try {
     const gil_released released;
     descriptor all;
-    try {
-      t = tasks.describe(all) ? r.submit_bulk(tasks.count(), all)
-                              : r.submit_bulk(tasks.count(), [&](std::size_t i, descriptor& d) {
-                                  tasks.fill(i, d);
-                                });
-    } catch (const error& e) {
-      code = e.code();
-      argument = e.argument();
-      message = e.what();
-    }
+    t = tasks.describe(all)
+            ? r.submit_bulk(tasks.count(), all)
+            : r.submit_bulk(tasks.count(), [&](std::size_t i, descriptor& d) { tasks.fill(i, d); });
+  } catch (const error& e) {
+    // What it holds is let go: the tasks before the refused one are done.
+    raise_refusal(p, e.code(), e.what(), e.argument(), true);
   }
-  // What it holds is let go: the tasks before the refused one are done.
-  if (code != status::ok) raise_refusal(p, code, message, argument, true);
   hold* held = tasks.held()->is_empty() ? nullptr : tasks.held();
   return room.make(session_, p, std::move(t), held, tasks.count(), true);
 }
@@ -393,11 +384,7 @@ nb::list runtime_object::worker_counters() {
 
 void runtime_object::write_trace(nb::bytes path) {
   lev::runtime& r = runtime();
-  status code;
-  {
-    const gil_released released;
-    code = r.write_trace(path.c_str());
-  }
+  const status code = without_gil([&] { return r.write_trace(path.c_str()); });
   if (code == status::not_supported)
     raise_status(code, "there is no trace; open the Runtime with trace_events > 0");
   if (code != status::ok)

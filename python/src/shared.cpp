@@ -72,15 +72,6 @@ void* taken_or_made(std::size_t bytes, bool is_cleared) {
   return is_cleared ? shared_allocate(size) : shared_allocate_for_overwrite(size);
 }
 
-int get_buffer(PyObject* self, Py_buffer* view, int flags) {
-  if (!nb::inst_ready(self)) {
-    PyErr_SetString(PyExc_BufferError, "a SharedBlock without memory; make it with SharedBlock()");
-    return -1;
-  }
-  const auto& b = *nb::inst_ptr<shared_block>(self);
-  return PyBuffer_FillInfo(view, self, b.data(), static_cast<Py_ssize_t>(b.bytes()), 0, flags);
-}
-
 // Whether all of an array lies in shared memory. False, too, for what has no buffer of this kind.
 bool is_array_shared(nb::handle array) {
   Py_buffer b;
@@ -95,7 +86,8 @@ bool is_array_shared(nb::handle array) {
   return is_there;
 }
 
-PyType_Slot block_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer)}, {0, nullptr}};
+PyType_Slot block_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&give_buffer<shared_block>)},
+                             {0, nullptr}};
 
 }  // namespace
 
@@ -125,7 +117,7 @@ shared_block::~shared_block() {
 }
 
 void bind_shared(nb::module_& m) {
-  nb::class_<shared_block>(m, "SharedBlock", nb::type_slots(block_slots),
+  nb::class_<shared_block>(m, shared_block::python_name, nb::type_slots(block_slots),
                            nb::is_weak_referenceable(),
                            "Shared memory, with the buffer protocol. See leveret.shared_array().")
       .def(nb::init<std::size_t, bool, bool>(), nb::arg("size"), nb::arg("clear") = true,

@@ -10,6 +10,7 @@ namespace lev::python {
 
 class shared_block {
  public:
+  static constexpr const char* python_name = "SharedBlock";
   // Raises OutOfMemory. The bytes are zero if `is_cleared`, else anything. is_array: it is that of
   // an array which calls use in place; what is in others is copied for them.
   shared_block(std::size_t bytes, bool is_cleared, bool is_array);

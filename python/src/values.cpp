@@ -106,9 +106,7 @@ nb::object complex_from(const void* bits, scalar type) {
 
 template <class T>
 std::uint64_t load_as(const char* address) noexcept {
-  T value;
-  std::memcpy(&value, address, sizeof value);
-  return static_cast<std::uint64_t>(value);
+  return static_cast<std::uint64_t>(read_as<T>(address));
 }
 
 }  // namespace

@@ -20,6 +20,18 @@ void drop_no_number() {
   drop_error(is_large ? PyExc_OverflowError : PyExc_TypeError);
 }
 
+// The seconds that an option says: 0 or more, or above 0. Raises TypeError or ValueError naming it.
+double seconds_in(const char* option, nb::handle timeout, bool may_be_0) {
+  const double seconds = PyFloat_AsDouble(timeout.ptr());
+  const bool is_number = seconds != -1.0 || PyErr_Occurred() == nullptr;
+  if (is_number && (seconds > 0 || (may_be_0 && seconds == 0))) return seconds;  // not NaN
+  if (!is_number) drop_no_number();
+  const std::string message = std::string(option) + " must be None or a number of seconds " +
+                              (may_be_0 ? ">= 0, not " : "> 0, not ") + text_of(nb::repr(timeout));
+  if (is_number) raise_value_error(message);
+  raise_type_error(message);
+}
+
 // What raise_later() has left; on the main thread.
 int raise_now(void* value) {
   const nb::object error = nb::steal(static_cast<PyObject*>(value));
@@ -51,32 +63,15 @@ void become_main_thread() noexcept {
 
 std::uint64_t task_ns(const char* option, nb::handle timeout) {
   if (timeout.is_none()) return 0;
-  const double seconds = PyFloat_AsDouble(timeout.ptr());
-  const bool is_number = seconds != -1.0 || PyErr_Occurred() == nullptr;
-  if (!is_number || !(seconds > 0)) {  // so that NaN is refused, too
-    if (!is_number) drop_no_number();
-    const std::string message = std::string(option) +
-                                " must be None or a number of seconds > 0, not " +
-                                text_of(nb::repr(timeout));
-    if (is_number) raise_value_error(message);
-    raise_type_error(message);
-  }
+  const double seconds = seconds_in(option, timeout, false);
   if (seconds > seconds_max) return no_time_limit;
   return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(seconds * 1e9));
 }
 
 deadline::deadline(nb::handle timeout) : is_never_(timeout.is_none()) {
   if (is_never_) return;
-  const double seconds = PyFloat_AsDouble(timeout.ptr());
-  const bool is_number = seconds != -1.0 || PyErr_Occurred() == nullptr;
-  if (!is_number || !(seconds >= 0)) {  // so that NaN is refused, too
-    if (!is_number) drop_no_number();
-    const std::string message =
-        "timeout must be None or a number of seconds >= 0, not " + text_of(nb::repr(timeout));
-    if (is_number) raise_value_error(message);
-    raise_type_error(message);
-  }
-  const auto length = std::chrono::duration<double>(std::min(seconds, seconds_max));
+  const double seconds = std::min(seconds_in("timeout", timeout, true), seconds_max);
+  const auto length = std::chrono::duration<double>(seconds);
   end_ = std::chrono::steady_clock::now() +
          std::chrono::duration_cast<std::chrono::nanoseconds>(length);
 }
