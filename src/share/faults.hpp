@@ -10,6 +10,7 @@
 #include "sync/env.hpp"
 
 #include <cerrno>
+#include <string_view>
 
 namespace lev {
 
@@ -116,14 +117,7 @@ struct fault_plan {
 struct fault_name {
   std::uint32_t index = 0;
   consteval fault_name(const char* name) {
-    while (!is_same(fault_points[index].name, name)) ++index;
-  }
-
- private:
-  static consteval bool is_same(const char* a, const char* b) {
-    for (; *a != 0 && *a == *b; ++a, ++b) {
-    }
-    return *a == *b;
+    while (std::string_view(fault_points[index].name) != name) ++index;
   }
 };
 

@@ -46,14 +46,13 @@ void pool::await_arrival(std::uint32_t worker, std::uint64_t now) noexcept {
   }
 }
 
-// How long until a worker is late; no_deadline: none is awaited.
-std::uint64_t pool::until_late(std::uint64_t now) const noexcept {
+// When a worker is late; no_deadline: none is awaited.
+std::uint64_t pool::late_ns() const noexcept {
   std::uint64_t least = no_deadline;
-  for (std::uint32_t i = 0; arriving_ != 0 && i < workers_; ++i) {
+  for (std::uint32_t i = 0; i < workers_; ++i) {
     const worker_state& s = states_[i];
     if (!s.is_alive || s.has_arrived.load(memory_order_relaxed) != 0) continue;
-    const std::uint64_t awaited_ns = now - s.awaited_since_ns;
-    least = smaller(least, arrival_ns_max() - smaller(awaited_ns, arrival_ns_max()));
+    least = smaller(least, s.awaited_since_ns + arrival_ns_max());
   }
   return least;
 }

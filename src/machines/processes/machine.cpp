@@ -157,23 +157,19 @@ class process_machine final : public remote_workers, public machine {
   [[gnu::noinline]] void send_with_care(std::uint32_t worker, remote_call c) noexcept;
   [[gnu::noinline]] void post_with_faults(std::uint32_t worker, std::uint32_t first,
                                           std::uint32_t count) noexcept;
-  struct launch {
-    const process_machine* machine;
-    worker_entry entry;
-    void* context;
-    std::uint32_t index;
-  };
-  static void* run_service(void* argument) {
-    const launch& l = *static_cast<launch*>(argument);
-    served_here = l.machine;
+  static void* run_service(void* self) {
+    const auto& m = *static_cast<process_machine*>(self);
+    served_here = &m;
     pthread_setname_np(pthread_self(), "leveret-service");
-    l.entry(l.context, l.index);
+    m.entry_(m.context_, m.service_index_);
     return nullptr;
   }
 
   pool pool_;
   std::uint64_t start_ns_;
-  launch launch_{};
+  worker_entry entry_ = nullptr;
+  void* context_ = nullptr;
+  std::uint32_t service_index_ = 0;
   pthread_t service_{};
   bool is_started_ = false;
   elsewhere<> service_sleep_;
@@ -187,24 +183,21 @@ bool process_machine::open(std::uint32_t workers) noexcept try {
 
 bool process_machine::start(std::uint32_t workers, worker_entry entry, void* context) noexcept {
   LEV_ASSERT(!is_started_ && workers <= workers_max);
-  launch_ = {this, entry, context, workers};
+  entry_ = entry;
+  context_ = context;
+  service_index_ = workers;
   if (fault_at("host.start_service")) return false;
-  errno = pthread_create(&service_, nullptr, &run_service, &launch_);
+  errno = pthread_create(&service_, nullptr, &run_service, this);
   is_started_ = errno == 0;
   return is_started_;
 }
 
 void process_machine::wait_word(atomic<std::uint32_t>& word, std::uint32_t expected,
                                 std::uint64_t deadline_ns) noexcept {
-  if (served_here == this) {
-    if (!service_sleep_.may_sleep(word, expected)) return;
-    const std::uint64_t now = now_ns();
-    if (deadline_ns == no_deadline) return pool_.wait(no_deadline);
-    if (deadline_ns > now) pool_.wait(deadline_ns - now);
-    return;
-  }
-  if (deadline_ns != no_deadline) deadline_ns += start_ns_;
-  sleep_while(word, expected, deadline_ns, sleepers::here);
+  std::uint64_t end_ns = no_deadline;
+  if (!checked_add(deadline_ns, start_ns_, &end_ns)) end_ns = no_deadline;
+  if (served_here != this) return sleep_while(word, expected, end_ns, sleepers::here);
+  if (service_sleep_.may_sleep(word, expected)) pool_.wait(end_ns);
 }
 
 // No task behind one without an end was begun; nor was any by a worker that has not been ordered to

@@ -262,15 +262,11 @@ void pool::notify() noexcept {
   [[maybe_unused]] const ssize_t n = write(bell_, &one, sizeof one);  // full: it rings already
 }
 
-void pool::wait(std::uint64_t timeout_ns) noexcept {
-  if (arriving_ != 0) timeout_ns = smaller(timeout_ns, until_late(monotonic_ns()));
+void pool::wait(std::uint64_t deadline_ns) noexcept {
+  if (arriving_ != 0) deadline_ns = smaller(deadline_ns, late_ns());
   pollfd watched[3] = {{bell_, POLLIN, 0}, {socket_, POLLIN, 0}, {zygote_file_, POLLIN, 0}};
-  timespec limit{static_cast<time_t>(timeout_ns / 1'000'000'000u),
-                 static_cast<long>(timeout_ns % 1'000'000'000u)};
-  const nfds_t count = is_zygote_lost_ ? 1 : 3;
-  if (fault_at("host.sleep") ||
-      ppoll(watched, count, timeout_ns == no_deadline ? nullptr : &limit, nullptr) <= 0)
-    return;
+  const std::size_t count = is_zygote_lost_ ? 1 : 3;
+  if (fault_at("host.sleep") || poll_until({watched, count}, deadline_ns) <= 0) return;
   // A program may have closed the files of all its libraries. The zygote is out of reach then.
   const bool is_deaf = (watched[0].revents & POLLNVAL) != 0;
   is_zygote_over_ |=

@@ -97,8 +97,8 @@ class pool {
   void give_order(std::uint32_t worker, std::uint32_t order) noexcept;
   void wake(std::uint32_t worker) noexcept;
   void notify() noexcept;
-  // wait() sleeps until a worker rings, the zygote reports, or `timeout_ns` is over.
-  void wait(std::uint64_t timeout_ns) noexcept;
+  // wait() sleeps until a worker rings, the zygote reports, or the time is over.
+  void wait(std::uint64_t deadline_ns) noexcept;
   bool next_death(remote_death* death);
   bool replace(std::uint32_t worker) noexcept;
   bool kill(std::uint32_t worker, bool is_lost) noexcept;
@@ -158,7 +158,7 @@ class pool {
   void reap_zygote() noexcept;
   void order_to_work(std::uint32_t worker) noexcept;
   void await_arrival(std::uint32_t worker, std::uint64_t now) noexcept;
-  std::uint64_t until_late(std::uint64_t now) const noexcept;
+  std::uint64_t late_ns() const noexcept;
   void take_report(const report& r, int file);
   void refuse_worker(const report& r) noexcept;
   void zygote_is_gone();
