@@ -10,10 +10,6 @@
 // A worker that serves several host processes is killed only while it serves this one. Otherwise it
 // is spared and its line is opened again, because the task was over or not begun.
 //
-// A worker may have overwritten the words by which it and the host tell each other of tasks and
-// ends. So as long as a line has tasks the service checks now and then whether it moves, and ends a
-// worker that no longer takes tasks. That needs no time limit, and costs posting tenders nothing.
-//
 // Workers do not tell when a task begins. So the service checks time limits now and then until it
 // has seen all tasks with limits running; from then on it looks when the first limit is over.
 #include "base/numbers.hpp"
@@ -156,7 +152,9 @@ void reopen(remote_crew& r, std::uint32_t worker) noexcept {
   end_turn(line);
 }
 
-// True: the line has tasks, or had some since the last look.
+// Ends a worker that no longer takes tasks: it has overwritten the words by which it and the host
+// tell each other of them (machines/processes/README.md, rule 6). True: the line has tasks, or had
+// some since the last look.
 bool patrol_line(remote_crew& r, std::uint32_t worker) noexcept {
   remote_line& line = r.lines[worker];
   if (!line.turn.try_hold()) return true;  // a tender moves it

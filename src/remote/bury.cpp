@@ -113,10 +113,6 @@ void fail_victim(remote_crew& r, participant& self, std::uint32_t task, status c
   complete(r.e, self, how);
 }
 
-std::uint32_t count_attempt(remote_crew& r, std::uint32_t task) noexcept {
-  return ++history_of(r, task).attempts;
-}
-
 // Whether too many workers have died while this task was next. Each said that it had not begun the
 // task, but a body that hides its begin would be run again for ever. (Each worker may leave a task
 // once for a library that it has not loaded.) Two kinds of deaths do not count: those of a shared
@@ -149,7 +145,7 @@ void split_victim(remote_crew& r, participant& self, std::uint32_t task, std::ui
 
 void judge(remote_crew& r, participant& self, std::uint32_t task, const remote_death& d,
            bool has_overrun) noexcept {
-  const std::uint32_t attempts = count_attempt(r, task);
+  const std::uint32_t attempts = ++history_of(r, task).attempts;
   if (has_overrun) return fail_victim(r, self, task, status::overran, attempts, d);
   if (d.is_violation) return fail_victim(r, self, task, status::poison, attempts, d);
   if (!procedure_at(own_procedure(r.e, task)).info.may_rerun || changes_its_inputs(r, task))

@@ -9,13 +9,7 @@
 //   write_back   collect its end, copy its outputs to the caller's memory
 //   complete     as everywhere
 //
-// When a worker has nothing to do and no task is ready, level() takes back tasks that another
-// worker has not begun: so no task waits behind a long or endless one while a worker idles. A
-// worker that runs out of tasks rings if there is no watcher, so a watcher is not needed.
-//
-// A task whose worker died is run again: nothing outside the worker's store has changed, and the
-// store's next user starts anew (docs/reference/promises.md, I1 and I2; the proof is in
-// machines/processes/README.md).
+// The proof that nothing is lost or done twice is in machines/processes/README.md.
 #pragma once
 
 #include "remote/nap.hpp"

@@ -16,6 +16,7 @@
 #include "base/assert.hpp"
 #include "base/kernel_numbers.hpp"
 #include "base/numbers.hpp"
+#include "machines/processes/output.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -36,13 +37,6 @@
 namespace lev::processes {
 
 namespace {
-
-void use_nothing_for(int file, int how) noexcept {
-  const int nothing = open("/dev/null", how | O_CLOEXEC);
-  if (nothing < 0 || nothing == file) return;
-  dup2(nothing, file);
-  close(nothing);
-}
 
 // A worker has standard output and error from its host or /dev/null (start_zygote.cpp), unless they
 // were closed since.

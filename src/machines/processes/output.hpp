@@ -89,14 +89,18 @@ class output {
   mark marks_[2];
 };
 
+// use_nothing_for() opens /dev/null in place of a file.
+inline void use_nothing_for(int file, int how) noexcept {
+  const int nothing = open("/dev/null", how | O_CLOEXEC);
+  if (nothing < 0 || nothing == file) return;
+  dup2(nothing, file);
+  close(nothing);
+}
+
 // drop_output() lets go of a host's output: its reader would otherwise wait for it to end.
 inline void drop_output() noexcept {
   write_out();
-  const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-  if (nowhere < 0) return;
-  dup2(nowhere, STDOUT_FILENO);
-  dup2(nowhere, STDERR_FILENO);
-  close(nowhere);
+  for (const int file : {STDOUT_FILENO, STDERR_FILENO}) use_nothing_for(file, O_WRONLY);
 }
 
 }  // namespace lev::processes
