@@ -142,7 +142,7 @@ class Tables(unittest.TestCase):
                 self.assertEqual(shown * scale, value, f"{name} of {source}")
 
     def test_prices_of_the_simulated_machine(self):
-        text = tables.read(ROOT, "src/cell/files/cell-ps3.toml")
+        text = tables.read(ROOT, "src/cell/chip.toml")
         found = tables.page_rows(ROOT, "docs/how-to/simulate.md")
         for name, said in PRICES:
             with self.subTest(name):
