@@ -1,16 +1,9 @@
 // berth: which host a worker of a shared pool serves, and how a host that dies, leaves or takes a
 // task back is kept apart from the others.
 //
-// The hosts of a pool are the members of its zygote. The zygote of a private pool has one member,
-// at the other end of a pair of sockets, and ends with it. The zygote of a pool that several host
-// processes share (config.processes.pool) is called its keeper, and belongs to none of them: the
-// first host that needs it starts it, and it ends when the last has left.
-//
-// Each member has lanes, heap, board and bell of its own. A worker of a shared pool serves one lane
-// of each member, in turn, and learns of them by notes from the keeper. But a worker of a private
-// pool is forked for one member and dies with it, and so is a confined one, which can be given
-// nothing later. Confined workers of the same number take turns by the word `serving`, so that no
-// more tasks run than the pool has workers.
+// README.md beside this file says what members and keepers are. A worker of a shared pool serves
+// one lane of each member, in turn, and learns of them by notes from the keeper. Confined workers
+// of the same number, each of one member, take turns by the word `serving`.
 //
 // A member that dies is taken out of all workers: none begins a task of that member from then on. A
 // worker that is in one is killed, because no host wants the outcome; that counts as no attempt of

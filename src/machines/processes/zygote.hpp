@@ -1,8 +1,6 @@
-// zygote: a small process that starts the workers. It is the host program started again, before the
-// host's memory grows. To start a process from it takes as long on a host of 8 GiB as on one of 8
-// MiB, and copies nothing of the host's threads and locks. It does nothing but fork workers, wait
-// for their deaths and tell the host, over one socket. When the socket's other end is gone, or the
-// host is (a child that it forked may hold that end, too), the zygote kills its workers and ends.
+// zygote: a small process, the host program started again, that forks workers, waits for their
+// deaths and tells the host, over one socket. When the socket's other end is gone, or the host is
+// (a child that it forked may hold that end, too), the zygote kills its workers and ends.
 // berth.hpp says what is different in a shared pool, whose zygote is called its keeper.
 #pragma once
 
