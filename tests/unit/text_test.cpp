@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/random.hpp"
+#include "base/text.hpp"
 #include "support/environment.hpp"
 
 namespace lev::test {
@@ -14,7 +15,6 @@ namespace {
 
 using processes::line_breaks;
 using processes::make_printable;
-using processes::whole_characters;
 
 std::string printable(std::string text, line_breaks breaks = line_breaks::kept) {
   text.resize(make_printable(text.data(), text.size(), text.data(), breaks));
@@ -63,8 +63,8 @@ TEST(text, a_cut_is_between_characters) {
   const std::string text = "a\u00e9\u20ac\U0001f600z";  // 1, 2, 3, 4, 1 bytes
   const std::size_t cuts[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11};
   for (std::size_t most = 0; most < std::size(cuts); ++most)
-    EXPECT_EQ(whole_characters(text.data(), text.size(), most), cuts[most]) << most;
-  EXPECT_EQ(whole_characters("\x80\x80\x80\x80\x80\x80", 6, 5), 5u) << "nothing to keep whole";
+    EXPECT_EQ(whole_text_bytes(text.data(), most), cuts[most]) << most;
+  EXPECT_EQ(whole_text_bytes("\x80\x80\x80\x80\x80\x80", 5), 5u) << "nothing to keep whole";
 }
 
 // Of anything: no longer than it was, the same when it is done once more, and no control character

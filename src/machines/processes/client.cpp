@@ -3,7 +3,6 @@
 
 #include "base/anew.hpp"
 #include "base/text.hpp"
-#include "machines/processes/text.hpp"
 #include "worker/execute.hpp"
 
 #include <unistd.h>
@@ -19,10 +18,9 @@ namespace {
 status fail(end_details& how, status code, const char* text) noexcept {
   how.stopped_at = no_index;
   how.task_code = 0;
-  const std::size_t bytes = whole_characters(text, std::strlen(text), end_details::text_max);
-  LEV_DCHECK(bytes <= end_details::text_max && code != status::ok);
-  std::memcpy(how.text, text, bytes);
-  how.text_bytes = static_cast<std::uint16_t>(bytes);
+  LEV_DCHECK(code != status::ok);
+  copy_text(how.text, sizeof how.text, text);
+  how.text_bytes = static_cast<std::uint16_t>(strnlen(how.text, end_details::text_max));
   return code;
 }
 

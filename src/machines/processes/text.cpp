@@ -22,16 +22,6 @@ bool is_printable(std::uint32_t code, line_breaks breaks) noexcept {
 
 }  // namespace
 
-std::size_t whole_characters(const char* text, std::size_t bytes, std::size_t most) noexcept {
-  if (bytes <= most) return bytes;
-  // The last byte that could begin a character decides; a text without one is cut anywhere.
-  for (std::size_t back = 1; back <= smaller(character_bytes_max, most); ++back) {
-    const std::size_t length = length_of(static_cast<unsigned char>(text[most - back]));
-    if (length != 0) return length > back ? most - back : most;
-  }
-  return most;
-}
-
 std::size_t make_printable(const char* from, std::size_t bytes, char* to,
                            line_breaks breaks) noexcept {
   std::size_t written = 0;

@@ -6,10 +6,6 @@
 
 namespace lev::processes {
 
-// whole_characters() returns how many bytes of a text fit into `most` without cutting a character:
-// all of them, or the largest number that does not end within a character of UTF-8.
-std::size_t whole_characters(const char* text, std::size_t bytes, std::size_t most) noexcept;
-
 enum class line_breaks { kept, replaced };
 
 // make_printable() copies a text to `to`, which may be the same place, and returns its new length,
