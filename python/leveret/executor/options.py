@@ -150,30 +150,42 @@ def policy(on_poison: str, return_exceptions: bool) -> Callable[[BaseException],
     return lambda error: isinstance(error, kinds)
 
 
-class ExecutorView(futures.Executor):
-    """An executor whose calls ask for something; see ProcessExecutor.options().
+class Caller(futures.Executor):
+    """What a ProcessExecutor and its views have in common: calls with options."""
 
-    Its shutdown(), and leaving a `with` block of it, are those of the executor.
-    """
+    _asked = DEFAULTS
 
-    def __init__(self, executor: ProcessExecutor, asked: CallOptions) -> None:
-        self._executor = executor
-        self._asked = asked
-
-    def options(self, **options: Unpack[GivenOptions]) -> ExecutorView:
-        """A view with further options; those that were given before stay."""
-        return ExecutorView(self._executor, changed(self._asked, options))
+    def _maker(self) -> ProcessExecutor:
+        """Whose calls they are."""
+        raise NotImplementedError
 
     def submit(
         self, fn: Callable[Params, Result], /, *args: Params.args, **kwargs: Params.kwargs
     ) -> Future[Result]:
-        return self._executor._submit(self._asked, self._limited(fn), (args, kwargs))
+        return self._maker()._submit(self._asked, self._limited(fn), (args, kwargs))
+
+    def options(self, **options: Unpack[GivenOptions]) -> ExecutorView:
+        """A view of this executor whose calls ask for something: options(timeout=1).submit(f, x).
+
+        timeout: seconds that a call may run, None: for ever. retry, max_attempts: as of the
+        executor. memory: bytes that a call may allocate beyond what its process has; what goes
+        beyond gets a MemoryError. name: what messages call it. priority: larger is handed over
+        earlier; those handed over before are not overtaken. cancel: "kill": cancel() of its future
+        also ends a call that runs. Options that are not given are the executor's.
+
+        Raises TypeError and ValueError that name the option. Cheap; thread safe.
+        """
+        return ExecutorView(self._maker(), changed(self._asked, options))
 
     async def run(
         self, fn: Callable[Params, Result], /, *args: Params.args, **kwargs: Params.kwargs
     ) -> Result:
-        """As ProcessExecutor.run(), with the view's options."""
-        submit = self._executor._submit
+        """Awaits fn(*args, **kwargs) in a process, on an event loop of asyncio.
+
+        When the task that awaits it is cancelled, a call that waits is taken back, and one that
+        runs is ended with its process. Raises what the call raises. Call it on the loop's thread.
+        """
+        submit = self._maker()._submit
         return await awaited(submit, self._asked, self._limited(fn), (args, kwargs))
 
     @overload
@@ -211,10 +223,25 @@ class ExecutorView(futures.Executor):
         on_poison: OnPoison = "raise",
         return_exceptions: bool = False,
     ) -> Iterator[Any]:
-        """As ProcessExecutor.map(). Each item is a call of its own, with the view's options."""
+        """Like concurrent.futures.Executor.map(): the results of fn for the items, in their order.
+
+        timeout: seconds from now. chunksize: items that are sent together; None: one while calls
+        are long or nothing is known of them, then as many as take about a millisecond. buffersize:
+        calls whose results were not given yet, at most; the iterables are taken so far ahead only.
+        Without it what has a length is taken at once, and anything else, which may be endless, at
+        most 16,384 items or 256 MiB of arguments ahead; the rest of what nobody has asked a result
+        of is taken by shutdown().
+
+        on_poison: "return" gives the Poison, Overran or WorkerDied of an item in its place, and
+        goes on. return_exceptions: gives every exception in its place. Otherwise the first one is
+        raised, and what has not begun is cancelled. When the process of several items dies they are
+        run one by one, so that only the one at fault fails. What the iterables raise is raised
+        here, or after the results of the items before. Raises ValueError and TypeError for sizes
+        that make no sense, leveret.Closed after shutdown(), TimeoutError.
+        """
         keeps = policy(on_poison, return_exceptions)
         asked, fn = self._asked, self._limited(fn)
-        return self._executor._map(asked, fn, iterables, timeout, chunksize, buffersize, keeps)
+        return self._maker()._map(asked, fn, iterables, timeout, chunksize, buffersize, keeps)
 
     @names_options("submit_many")
     def submit_many(
@@ -225,9 +252,15 @@ class ExecutorView(futures.Executor):
         chunksize: int | None = None,
         buffersize: int | None = None,
     ) -> Iterator[tuple[int, Result | BaseException]]:
-        """As ProcessExecutor.submit_many(), likewise."""
+        """Calls fn for the items, and yields (index, result or exception) as calls end.
+
+        Nothing is raised for an item: an exception is its outcome. Items are taken as outcomes are
+        asked for, so that endless iterables are allowed: `buffersize` of them ahead, by default at
+        most 16,384 or 256 MiB of arguments. Ending the loop early cancels what has not begun.
+        timeout, chunksize: as of map(), which also says what is raised.
+        """
         asked, fn = self._asked, self._limited(fn)
-        return self._executor._submit_many(asked, fn, iterables, timeout, chunksize, buffersize)
+        return self._maker()._submit_many(asked, fn, iterables, timeout, chunksize, buffersize)
 
     @names_options("stream")
     def stream(
@@ -237,9 +270,32 @@ class ExecutorView(futures.Executor):
         chunksize: int | None = None,
         buffersize: int | None = None,
     ) -> AsyncIterator[tuple[int, Result | BaseException]]:
-        """As ProcessExecutor.stream(), likewise."""
+        """submit_many() for an event loop: `async for index, outcome in executor.stream(f, items)`.
+
+        When the loop is left, or the task that it runs in is cancelled, calls that wait are taken
+        back and those that run are ended with their processes; a `break` is noticed when the
+        iterator is dropped, or by contextlib.aclosing(). The iterables are taken on the loop's
+        thread. Raises what submit_many() raises, at the first step.
+        """
         asked, fn = self._asked, self._limited(fn)
-        return self._executor._stream(asked, fn, iterables, chunksize, buffersize)
+        return self._maker()._stream(asked, fn, iterables, chunksize, buffersize)
+
+    def _limited(self, fn: Callable[..., Result]) -> Callable[..., Result]:
+        return Limited(fn, memory=self._asked.memory) if self._asked.memory else fn
+
+
+class ExecutorView(Caller):
+    """An executor whose calls ask for something; see ProcessExecutor.options().
+
+    Its shutdown(), and leaving a `with` block of it, are those of the executor.
+    """
+
+    def __init__(self, executor: ProcessExecutor, asked: CallOptions) -> None:
+        self._executor = executor
+        self._asked = asked
+
+    def _maker(self) -> ProcessExecutor:
+        return self._executor
 
     @names_options("shutdown")
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -251,6 +307,3 @@ class ExecutorView(futures.Executor):
 
     def __exit__(self, *error: Any) -> None:
         self._executor.__exit__(*error)
-
-    def _limited(self, fn: Callable[..., Result]) -> Callable[..., Result]:
-        return Limited(fn, memory=self._asked.memory) if self._asked.memory else fn

@@ -7,8 +7,7 @@ import os
 import queue
 import weakref
 from collections.abc import AsyncIterator, Iterable, Iterator
-from concurrent import futures
-from typing import TYPE_CHECKING, Any, Callable, Literal, overload
+from typing import TYPE_CHECKING, Any, Callable
 
 from .. import _core
 from ..interrupts import is_of_signal
@@ -33,19 +32,19 @@ from .items import Items
 from .mapping import Mapping, Part, as_they_come, in_order, time_left
 from .names import call_name
 from .notes import filters, level_names, levels
-from .options import ATTEMPTS_MAX, DEFAULTS, CallOptions, ExecutorView, awaited, changed, policy
+from .options import ATTEMPTS_MAX, DEFAULTS, Caller, CallOptions
 from .pool import Pool
 from .telling import OnDeath, OnProgress, Telling
 from .work import Work
 
 if TYPE_CHECKING:
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Self
 
     from .future import Result
-    from .options import GivenOptions, OnPoison, Params
+    from .options import Params
 
 
-class ProcessExecutor(futures.Executor):
+class ProcessExecutor(Caller):
     """Runs Python functions in worker processes that may crash.
 
     It is used like concurrent.futures.ProcessPoolExecutor. What is different: a call whose process
@@ -148,30 +147,10 @@ class ProcessExecutor(futures.Executor):
     def submit(
         self, fn: Callable[Params, Result], /, *args: Params.args, **kwargs: Params.kwargs
     ) -> Future[Result]:
-        return self._submit(DEFAULTS, fn, (args, kwargs))
+        return self._submit(DEFAULTS, fn, (args, kwargs))  # as Caller's, in fewer steps
 
-    def options(self, **options: Unpack[GivenOptions]) -> ExecutorView:
-        """A view of this executor whose calls ask for something: options(timeout=1).submit(f, x).
-
-        timeout: seconds that a call may run, None: for ever. retry, max_attempts: as of the
-        executor. memory: bytes that a call may allocate beyond what its process has; what goes
-        beyond gets a MemoryError. name: what messages call it. priority: larger is handed over
-        earlier; those handed over before are not overtaken. cancel: "kill": cancel() of its future
-        also ends a call that runs. Options that are not given are the executor's.
-
-        Raises TypeError and ValueError that name the option. Cheap; thread safe.
-        """
-        return ExecutorView(self, changed(DEFAULTS, options))
-
-    async def run(
-        self, fn: Callable[Params, Result], /, *args: Params.args, **kwargs: Params.kwargs
-    ) -> Result:
-        """Awaits fn(*args, **kwargs) in a process, on an event loop of asyncio.
-
-        When the task that awaits it is cancelled, a call that waits is taken back, and one that
-        runs is ended with its process. Raises what the call raises. Call it on the loop's thread.
-        """
-        return await awaited(self._submit, DEFAULTS, fn, (args, kwargs))
+    def _maker(self) -> ProcessExecutor:
+        return self
 
     def _submit(self, asked: CallOptions, fn: Callable[..., Any], args: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -232,60 +211,6 @@ class ProcessExecutor(futures.Executor):
         has_chunks = self._has_chunks and asked == DEFAULTS
         return Mapping(self._pool, fn, items, chunksize, has_chunks, make, tell)
 
-    @overload
-    def map(
-        self,
-        fn: Callable[..., Result],
-        *iterables: Iterable[Any],
-        timeout: float | None = None,
-        chunksize: int | None = None,
-        buffersize: int | None = None,
-        on_poison: Literal["raise"] = "raise",
-        return_exceptions: Literal[False] = False,
-    ) -> Iterator[Result]: ...
-
-    @overload
-    def map(
-        self,
-        fn: Callable[..., Result],
-        *iterables: Iterable[Any],
-        timeout: float | None = None,
-        chunksize: int | None = None,
-        buffersize: int | None = None,
-        on_poison: OnPoison = "raise",
-        return_exceptions: bool = False,
-    ) -> Iterator[Result | BaseException]: ...
-
-    @names_options("map")
-    def map(
-        self,
-        fn: Callable[..., Any],
-        *iterables: Iterable[Any],
-        timeout: float | None = None,
-        chunksize: int | None = None,
-        buffersize: int | None = None,
-        on_poison: OnPoison = "raise",
-        return_exceptions: bool = False,
-    ) -> Iterator[Any]:
-        """Like concurrent.futures.Executor.map(): the results of fn for the items, in their order.
-
-        timeout: seconds from now. chunksize: items that are sent together; None: one while calls
-        are long or nothing is known of them, then as many as take about a millisecond. buffersize:
-        calls whose results were not given yet, at most; the iterables are taken so far ahead only.
-        Without it what has a length is taken at once, and anything else, which may be endless, at
-        most 16,384 items or 256 MiB of arguments ahead; the rest of what nobody has asked a result
-        of is taken by shutdown().
-
-        on_poison: "return" gives the Poison, Overran or WorkerDied of an item in its place, and
-        goes on. return_exceptions: gives every exception in its place. Otherwise the first one is
-        raised, and what has not begun is cancelled. When the process of several items dies they are
-        run one by one, so that only the one at fault fails. What the iterables raise is raised
-        here, or after the results of the items before. Raises ValueError and TypeError for sizes
-        that make no sense, leveret.Closed after shutdown(), TimeoutError.
-        """
-        keeps = policy(on_poison, return_exceptions)
-        return self._map(DEFAULTS, fn, iterables, timeout, chunksize, buffersize, keeps)
-
     def _map(
         self,
         asked: CallOptions,
@@ -304,24 +229,6 @@ class ProcessExecutor(futures.Executor):
         mapping.start()
         return in_order(mapping, left, keeps)
 
-    @names_options("submit_many")
-    def submit_many(
-        self,
-        fn: Callable[..., Result],
-        *iterables: Iterable[Any],
-        timeout: float | None = None,
-        chunksize: int | None = None,
-        buffersize: int | None = None,
-    ) -> Iterator[tuple[int, Result | BaseException]]:
-        """Calls fn for the items, and yields (index, result or exception) as calls end.
-
-        Nothing is raised for an item: an exception is its outcome. Items are taken as outcomes are
-        asked for, so that endless iterables are allowed: `buffersize` of them ahead, by default at
-        most 16,384 or 256 MiB of arguments. Ending the loop early cancels what has not begun.
-        timeout, chunksize: as of map(), which also says what is raised.
-        """
-        return self._submit_many(DEFAULTS, fn, iterables, timeout, chunksize, buffersize)
-
     def _submit_many(
         self,
         asked: CallOptions,
@@ -337,23 +244,6 @@ class ProcessExecutor(futures.Executor):
         mapping = self._mapping(asked, fn, items, chunksize, finished.put)
         mapping.start()
         return as_they_come(mapping, finished, time_left(timeout))
-
-    @names_options("stream")
-    def stream(
-        self,
-        fn: Callable[..., Result],
-        *iterables: Iterable[Any],
-        chunksize: int | None = None,
-        buffersize: int | None = None,
-    ) -> AsyncIterator[tuple[int, Result | BaseException]]:
-        """submit_many() for an event loop: `async for index, outcome in executor.stream(f, items)`.
-
-        When the loop is left, or the task that it runs in is cancelled, calls that wait are taken
-        back and those that run are ended with their processes; a `break` is noticed when the
-        iterator is dropped, or by contextlib.aclosing(). The iterables are taken on the loop's
-        thread. Raises what submit_many() raises, at the first step.
-        """
-        return self._stream(DEFAULTS, fn, iterables, chunksize, buffersize)
 
     def _stream(
         self,
