@@ -234,7 +234,7 @@ void attend_all(remote_crew& r, participant& self) noexcept {
     line.look_ns = 0;
     if (!line.turn.try_hold()) continue;
     check_time(r, w, now);
-    let_go(r, self, line);
+    if (end_turn(line)) tend(r, self);
   }
 }
 

@@ -19,9 +19,6 @@ inline void hold(remote_line& line) noexcept {
 inline bool end_turn(remote_line& line) noexcept {
   return line.turn.end_hold();
 }
-inline void let_go(remote_crew& r, participant& self, remote_line& line) noexcept {
-  if (end_turn(line)) tend(r, self);
-}
 
 inline void free_room(remote_crew& r, std::uint32_t worker, job& j) noexcept {
   if ((j.flags & task_staged) != 0) release_room(r.e, r.e.participants[worker], j);

@@ -3,7 +3,6 @@
 
 #include "base/kernel_numbers.hpp"
 #include "base/numbers.hpp"
-#include "machines/processes/death.hpp"
 #include "machines/processes/poll_until.hpp"
 #include "share/faults.hpp"
 #include "share/role.hpp"

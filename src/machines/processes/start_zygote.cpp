@@ -1,6 +1,5 @@
 // How a pool starts its zygote, replaces it when it is gone, and ends it.
 #include "base/kernel_numbers.hpp"
-#include "machines/processes/death.hpp"
 #include "machines/processes/poll_until.hpp"
 #include "machines/processes/pool.hpp"
 #include "machines/processes/program.hpp"

@@ -6,7 +6,6 @@
 //      that it had come to is refused. Go on with 1: others may be wrong, too.
 //   3. When it has come to the end, all others are fine.
 #include "machines/processes/trial.hpp"
-#include "machines/processes/death.hpp"
 
 #include "base/numbers.hpp"
 #include "machines/processes/confine.hpp"

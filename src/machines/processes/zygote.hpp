@@ -131,6 +131,14 @@ int listen_for_deaths() noexcept;  // a signalfd
 int fork_worker(const fork_hooks& hooks, const introduction& about, pid_t* pid) noexcept;
 // become_worker() makes the new process die with its parent and gives it its name and limits.
 void become_worker(const introduction& about, pid_t parent) noexcept;
+// explain() explains a worker's death by `how`, the status of waitpid(); -1: not known.
+void explain(int how, bool is_confined, remote_death& d) noexcept;
+// has_ended() tells whether waitpid()'s status of a child is an end. It is not if the child has
+// made its parent its tracer (PTRACE_TRACEME), and a signal has stopped it: then the child goes on,
+// without a tracer, and gets the signal.
+bool has_ended(pid_t child, int how) noexcept;
+// wait_for_end() is waitpid() for the end of a child that is about to end; returns how.
+int wait_for_end(pid_t child) noexcept;
 // A process that a task forks is not the worker: it must not go on in the worker's place, nor write
 // after the worker's death.
 void keep_from_forks(std::uintptr_t begin, std::size_t bytes) noexcept;

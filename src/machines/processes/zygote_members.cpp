@@ -1,6 +1,5 @@
 // The zygote's main loop: its members, who come, ask for workers, and leave.
 #include "base/kernel_numbers.hpp"
-#include "machines/processes/death.hpp"
 #include "machines/processes/output.hpp"
 #include "machines/processes/zygote_process.hpp"
 #include "share/faults.hpp"

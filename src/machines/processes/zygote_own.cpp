@@ -1,7 +1,6 @@
 // The zygote's workers that serve one member: starting them, and their deaths. Everything that
 // confined ones must not have is found out and forgotten before the first is forked.
 #include "machines/processes/confine.hpp"
-#include "machines/processes/death.hpp"
 #include "machines/processes/start_again.hpp"
 #include "machines/processes/zygote_process.hpp"
 #include "share/faults.hpp"

@@ -1,7 +1,6 @@
 // The workers of a keeper, which serve all members: starting them, telling them of members, and
 // their deaths.
 #include "base/kernel_numbers.hpp"
-#include "machines/processes/death.hpp"
 #include "machines/processes/zygote_process.hpp"
 #include "share/faults.hpp"
 #include "share/role.hpp"
