@@ -5,6 +5,10 @@
 
 namespace lev::python {
 
+// make_quick() puts methods that programs call once for each task in front of those that are bound
+// already, which keep all calls but the plainest (quick.cpp).
+void make_quick(nanobind::module_& m);
+
 void bind_procedures(nanobind::module_& m);
 void bind_tickets(nanobind::module_& m);
 void bind_runtime(nanobind::module_& m);

@@ -12,7 +12,6 @@
 #include <limits>
 
 #include "calls.hpp"
-#include "lengths.hpp"
 
 namespace lev::python {
 

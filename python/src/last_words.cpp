@@ -1,7 +1,5 @@
 // Last words of a worker process. faulthandler writes Python's part of them; its handlers pass the
 // signal on to those here, which add the frames of C (before Python 3.14, which does that itself).
-#include "last_words.hpp"
-
 #include <execinfo.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -26,6 +24,11 @@ constexpr int frames_max = 48;
 // A stack that cannot be walked, as its thread holds the loader's lock, must not keep a dead call
 // alive.
 constexpr unsigned walk_seconds_max = 2;
+
+// The signal that faulthandler answers with the traceback of a call whose time is nearly over.
+int overrun_signal() noexcept {
+  return SIGRTMAX - 2;
+}
 
 // Of the process that called watch_signals(); what it forks has none.
 pid_t owner = 0;
@@ -141,10 +144,6 @@ void set_timer(std::uint64_t ns) {
 }
 
 }  // namespace
-
-int overrun_signal() noexcept {
-  return SIGRTMAX - 2;
-}
 
 void bind_last_words(nb::module_& m) {
   m.def("watch_signals", &watch_signals, nb::arg("file"), nb::arg("page"), nb::arg("frames"),

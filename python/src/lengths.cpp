@@ -1,8 +1,6 @@
 // A function is told one length and believes it of all its arrays: an array that is shorter would
 // be read or written behind its end, in the host itself on `threads`. So the signature says which
 // lengths belong together, and a task that breaks that is refused.
-#include "lengths.hpp"
-
 #include "pack.hpp"
 
 namespace lev::python {

@@ -4,7 +4,6 @@
 
 #include "bindings.hpp"
 #include "errors.hpp"
-#include "quick.hpp"
 #include "session.hpp"
 #include "waiting.hpp"
 

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "lengths.hpp"
-
 namespace lev::python {
 
 hold* make_hold(session* owner, const plan& p, std::size_t tasks) {

@@ -63,6 +63,10 @@ std::string name_of(const plan& p, std::size_t index, bool are_ranges_passed);
 [[noreturn]] void raise_refusal(const plan& p, status code, const std::string& message,
                                 int argument, bool are_ranges_passed);
 
+// check_lengths() raises ValueError naming the array that is shorter than the signature says, and
+// the one it is measured by. Arrays that dicing cuts must be cut together.
+void check_lengths(const plan& p, const argument* arguments, bool are_ranges_passed);
+
 // Small parts, also for bulk packing.
 argument pack_value(const place& where, nb::handle value);
 argument pack_range(lev::range r) noexcept;  // not sliced

@@ -3,12 +3,11 @@
 //
 // What nanobind does for a method with defaults (a tuple of the arguments, a look for each name, a
 // second search for the instance by its address) takes longer than a task.
-#include "quick.hpp"
-
 #include <array>
 #include <new>
 #include <vector>
 
+#include "bindings.hpp"
 #include "runtime_object.hpp"
 
 namespace lev::python {

@@ -107,15 +107,13 @@ struct book_writer::sighting {
 book_writer::sighting book_writer::sight(const void* address) noexcept {
   sighting s;
   if (address == nullptr) return s;
-  Dl_info info;
-  void* extra = nullptr;
   s.place.file = code_place::host_program;
-  if (dladdr1(address, &info, &extra, RTLD_DL_LINKMAP) == 0 || extra == nullptr) {
+  const link_map* const map = module_of(address);
+  if (map == nullptr) {
     s.is_found = is_in_program(address);
     s.place.offset = reinterpret_cast<std::uintptr_t>(address) - segments_of_program().base;
     return s;
   }
-  const auto* map = static_cast<const link_map*>(extra);
   if (map->l_name[0] != 0 && map->l_prev != nullptr) s.library = map;
   s.place.offset = reinterpret_cast<std::uintptr_t>(address) - map->l_addr;
   return s;

@@ -1,6 +1,7 @@
-// The main program in memory: its beginning, and its segments.
+// The main program in memory: its beginning and its segments, and the modules that were loaded.
 #pragma once
 
+#include <dlfcn.h>
 #include <link.h>
 
 #include <cstddef>
@@ -27,6 +28,19 @@ inline program_segments segments_of_program() noexcept {
       },
       &found);
   return found;
+}
+
+// module_of() is the loaded module in which an address is; null: no loader knows it, as in a fully
+// static program. program_of() is the first of the list in which a module is.
+inline const link_map* module_of(const void* address) noexcept {
+  Dl_info about;
+  void* module = nullptr;
+  if (dladdr1(address, &about, &module, RTLD_DL_LINKMAP) == 0) return nullptr;
+  return static_cast<const link_map*>(module);
+}
+inline const link_map* program_of(const link_map* module) noexcept {
+  while (module->l_prev != nullptr) module = module->l_prev;
+  return module;
 }
 
 }  // namespace lev::processes

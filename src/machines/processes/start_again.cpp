@@ -8,12 +8,11 @@
 //   3. A module with a Leveret of its own has the name of zygotes among its constants.
 #include "machines/processes/start_again.hpp"
 
+#include "machines/processes/program.hpp"
 #include "machines/processes/zygote.hpp"
 #include "share/role.hpp"
 
 #include <dirent.h>
-#include <dlfcn.h>
-#include <link.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -119,14 +118,9 @@ bool is_needed(std::string_view variable) noexcept {
 }  // namespace
 
 bool is_loaded_late() noexcept try {
-  Dl_info info;
-  void* extra = nullptr;
-  if (dladdr1(reinterpret_cast<void*>(&is_loaded_late), &info, &extra, RTLD_DL_LINKMAP) == 0)
-    return false;  // a fully static program
-  const auto* own = static_cast<const link_map*>(extra);
-  const link_map* program = own;
-  while (program->l_prev != nullptr) program = program->l_prev;
-  const std::vector<const link_map*> needed = needed_by(*program);
+  const link_map* const own = module_of(reinterpret_cast<void*>(&is_loaded_late));
+  if (own == nullptr) return false;  // a fully static program
+  const std::vector<const link_map*> needed = needed_by(*program_of(own));
   for (const link_map* m = own; m != nullptr; m = m->l_next)
     if (std::find(needed.begin(), needed.end(), m) != needed.end()) return false;
   search others{needed};

@@ -2,11 +2,10 @@
 #include "machines/processes/zygote.hpp"
 
 #include "machines/processes/berth.hpp"
+#include "machines/processes/program.hpp"
 #include "share/role.hpp"
 
-#include <dlfcn.h>
 #include <elf.h>
-#include <link.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -52,11 +51,7 @@ initialisers constructors_of(const link_map& module) noexcept {
 // The remaining constructors: those of this file's module, and, if that is a shared library, the
 // program's. A task's body finds its static objects made, as in the host.
 void run_other_constructors(int argc, char** argv, char** environment) {
-  Dl_info info;
-  void* extra = nullptr;
-  const link_map* own = nullptr;
-  if (dladdr1(reinterpret_cast<void*>(&become_zygote), &info, &extra, RTLD_DL_LINKMAP) != 0)
-    own = static_cast<const link_map*>(extra);
+  const link_map* const own = module_of(reinterpret_cast<void*>(&become_zygote));
   // A fully static program has no loader that knows it.
   const initialisers ours =
       own != nullptr ? constructors_of(*own) : initialisers{first_constructor, last_constructor};
@@ -65,8 +60,7 @@ void run_other_constructors(int argc, char** argv, char** environment) {
   if (next != ours.end) ++next;
   for (; next != ours.end; ++next) (*next)(argc, argv, environment);
   if (own == nullptr) return;
-  const link_map* program = own;
-  while (program->l_prev != nullptr) program = program->l_prev;
+  const link_map* const program = program_of(own);
   if (program == own) return;
   const initialisers theirs = constructors_of(*program);
   for (next = theirs.begin; next != theirs.end; ++next) (*next)(argc, argv, environment);
