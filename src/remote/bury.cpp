@@ -165,26 +165,24 @@ void judge(remote_crew& r, participant& self, std::uint32_t task, const remote_d
 // shortage has lasted for a while.
 bool is_loop(remote_crew& r, const remote_death& d) noexcept {
   constexpr std::uint32_t late_max = 2;
+  const std::uint64_t now_ns = r.e.machine->now_ns();
   if (is_shortage(d.start_code)) {
-    const std::uint64_t now_ns = r.e.machine->now_ns();
     if (now_ns - r.last_shortage_ns > shortage_ns_max) r.first_shortage_ns = now_ns;
     r.last_shortage_ns = now_ns;
     return now_ns - r.first_shortage_ns > shortage_ns_max;
   }
   r.last_shortage_ns = 0;  // this one was started
   if (d.is_late) {
-    const std::uint64_t late_ns = r.e.machine->now_ns();
-    if (late_ns - r.late_death_ns > late_budget_ns) r.late_deaths = 0;
-    r.late_death_ns = late_ns;
+    if (now_ns - r.late_death_ns > late_budget_ns) r.late_deaths = 0;
+    r.late_death_ns = now_ns;
     return ++r.late_deaths > late_max;
   }
   r.late_deaths = 0;
   if (d.was_away) return false;
   if ((d.was_ordered || d.is_further) && !d.had_work) return false;
-  const std::uint64_t now = r.e.machine->now_ns();
-  if (d.had_work || r.idle_deaths == 0 || now - r.first_idle_death_ns > budget_ns) {
+  if (d.had_work || r.idle_deaths == 0 || now_ns - r.first_idle_death_ns > budget_ns) {
     r.idle_deaths = 0;
-    r.first_idle_death_ns = now;
+    r.first_idle_death_ns = now_ns;
   }
   if (!d.had_work) ++r.idle_deaths;
   return r.idle_deaths > r.settings().restarts_max;
