@@ -45,14 +45,22 @@ T get(nb::kwargs options, const char* name) {
   raise_type_error(text);
 }
 
-// What every application reports.
-template <class Report>
-nb::dict outcome_of(const Report& report) {
+// Runs an application, and gives what its report says.
+template <auto Run, class Options>
+nb::dict run_app(runtime_object& runtime, const Options& options) {
+  lev::runtime& r = runtime.runtime();
+  const auto report = without_gil([&] { return Run(r, options); });
   nb::dict d;
   d["seconds"] = report.seconds;
   d["serial_seconds"] = report.serial_seconds;
   d["error"] = report.error;
   d["correct"] = report.correct;
+  if constexpr (requires { report.tasks; }) d["tasks"] = report.tasks;
+  if constexpr (requires { report.iterations; }) d["iterations"] = report.iterations;
+  if constexpr (requires { report.pieces; }) d["pieces"] = report.pieces;
+  if constexpr (requires { report.energy_drift; }) d["energy_drift"] = report.energy_drift;
+  if constexpr (requires { report.log_likelihood; }) d["log_likelihood"] = report.log_likelihood;
+  if constexpr (requires { report.sublists; }) d["sublists"] = report.sublists;
   return d;
 }
 
@@ -71,12 +79,7 @@ nb::dict run_mandelbrot(runtime_object& runtime, nb::kwargs o) {
   options.dice = get<bool>(o, "dice");
   options.frames = get<unsigned>(o, "frames");
   options.check = get<bool>(o, "check");
-  lev::runtime& r = runtime.runtime();
-  const auto report = without_gil([&] { return leveret_apps::run_mandelbrot(r, options); });
-  nb::dict d = outcome_of(report);
-  d["iterations"] = report.iterations;
-  d["pieces"] = report.pieces;
-  return d;
+  return run_app<&leveret_apps::run_mandelbrot>(runtime, options);
 }
 
 // The picture into `counts`, which is (height, width) of u2. Without a runtime, by the serial
@@ -116,11 +119,7 @@ nb::dict run_lu(runtime_object& runtime, nb::kwargs o) {
   options.blocks.block = get<unsigned>(o, "block");
   options.blocks.schedule = get<bool>(o, "dependencies") ? leveret_apps::lu_schedule::dependencies
                                                          : leveret_apps::lu_schedule::phases;
-  lev::runtime& r = runtime.runtime();
-  const auto report = without_gil([&] { return leveret_apps::run_lu(r, options); });
-  nb::dict d = outcome_of(report);
-  d["tasks"] = report.tasks;
-  return d;
+  return run_app<&leveret_apps::run_lu>(runtime, options);
 }
 
 nb::dict run_barnes_hut(runtime_object& runtime, nb::kwargs o) {
@@ -132,12 +131,7 @@ nb::dict run_barnes_hut(runtime_object& runtime, nb::kwargs o) {
   options.dice = get<bool>(o, "dice");
   options.seed = get<std::uint64_t>(o, "seed");
   options.check = get<bool>(o, "check");
-  lev::runtime& r = runtime.runtime();
-  const auto report = without_gil([&] { return leveret_apps::run_barnes_hut(r, options); });
-  nb::dict d = outcome_of(report);
-  d["energy_drift"] = report.energy_drift;
-  d["tasks"] = report.tasks;
-  return d;
+  return run_app<&leveret_apps::run_barnes_hut>(runtime, options);
 }
 
 leveret_apps::likelihood_options likelihood_data_of(nb::kwargs o) {
@@ -156,12 +150,7 @@ nb::dict run_likelihood(runtime_object& runtime, nb::kwargs o) {
   options.steps = get<unsigned>(o, "steps");
   options.check = get<bool>(o, "check");
   if (!get<bool>(o, "dependencies")) options.schedule = leveret_apps::likelihood_schedule::phases;
-  lev::runtime& r = runtime.runtime();
-  const auto report = without_gil([&] { return leveret_apps::run_likelihood(r, options); });
-  nb::dict d = outcome_of(report);
-  d["log_likelihood"] = report.log_likelihood;
-  d["tasks"] = report.tasks;
-  return d;
+  return run_app<&leveret_apps::run_likelihood>(runtime, options);
 }
 
 template <class T, class... Shape>
@@ -235,11 +224,7 @@ nb::dict run_aes(runtime_object& runtime, nb::kwargs o) {
   options.dice = get<bool>(o, "dice");
   options.seed = get<std::uint64_t>(o, "seed");
   options.check = get<bool>(o, "check");
-  lev::runtime& r = runtime.runtime();
-  const auto report = without_gil([&] { return leveret_apps::run_aes(r, options); });
-  nb::dict d = outcome_of(report);
-  d["tasks"] = report.tasks;
-  return d;
+  return run_app<&leveret_apps::run_aes>(runtime, options);
 }
 
 // fft, saxpy, sgemv and conv2d: `run` is one of the four.
@@ -252,11 +237,7 @@ nb::dict run_arrays(runtime_object& runtime, nb::kwargs o) {
   options.steps = get<unsigned>(o, "steps");
   options.seed = get<std::uint64_t>(o, "seed");
   options.check = get<bool>(o, "check");
-  lev::runtime& r = runtime.runtime();
-  const auto report = without_gil([&] { return Run(r, options); });
-  nb::dict d = outcome_of(report);
-  d["tasks"] = report.tasks;
-  return d;
+  return run_app<Run>(runtime, options);
 }
 
 using floats_in = array_of<const float, nb::ndim<1>>;
@@ -309,12 +290,7 @@ nb::dict run_list_ranking(runtime_object& runtime, nb::kwargs o) {
   options.dice = get<bool>(o, "dice");
   options.seed = get<std::uint64_t>(o, "seed");
   options.check = get<bool>(o, "check");
-  lev::runtime& r = runtime.runtime();
-  const auto report = without_gil([&] { return leveret_apps::run_list_ranking(r, options); });
-  nb::dict d = outcome_of(report);
-  d["sublists"] = report.sublists;
-  d["tasks"] = report.tasks;
-  return d;
+  return run_app<&leveret_apps::run_list_ranking>(runtime, options);
 }
 
 }  // namespace
