@@ -111,7 +111,7 @@ class process_machine final : public remote_workers, public machine {
   bool take_back(std::uint32_t worker, std::uint32_t n) noexcept override;
   bool has_end(std::uint32_t worker) const noexcept override {
     const pool::worker_state& s = pool_.at(worker);
-    return s.lane->has_end(s.collected.load(memory_order_relaxed) + 1);
+    return s.lane->has_end(s.oldest());
   }
   remote_ends ends_of(std::uint32_t worker) const noexcept override;
   std::uint64_t spent_ns(std::uint32_t worker, std::uint32_t n) const noexcept override;
@@ -204,8 +204,8 @@ void process_machine::wait_word(atomic<std::uint32_t>& word, std::uint32_t expec
 // work, or that serves another host (berth.hpp).
 bool process_machine::take_back(std::uint32_t worker, std::uint32_t n) noexcept {
   pool::worker_state& s = pool_.at(worker);
-  const std::uint32_t number = s.collected.load(memory_order_relaxed) + 1 + n;
-  LEV_DCHECK(n < s.posted.load(memory_order_relaxed) - s.collected.load(memory_order_relaxed));
+  const std::uint32_t number = s.oldest() + n;
+  LEV_DCHECK(n < s.tasks());
   const bool is_back = s.lane->take_back(number) || pool_.has_begun_none(worker) ||
                        (pool_.has_left_us(worker, number) && !s.lane->has_end(number));
   if (is_back) s.taken_back |= pool::bit_of(number);
@@ -214,8 +214,8 @@ bool process_machine::take_back(std::uint32_t worker, std::uint32_t n) noexcept 
 
 void process_machine::write(std::uint32_t worker, std::uint32_t ahead, remote_call c) noexcept {
   pool::worker_state& s = pool_.at(worker);
-  const std::uint32_t number = s.posted.load(memory_order_relaxed) + 1 + ahead;
-  LEV_DCHECK(number - 1 - s.collected.load(memory_order_relaxed) < processes::lane_records);
+  const std::uint32_t number = s.next() + ahead;
+  LEV_DCHECK(number - s.oldest() < processes::lane_records);
   LEV_DCHECK(c.argument_count <= argument_count_max && c.attempt != 0);
   LEV_DCHECK(pool_.procedures().has(c.procedure));
   if (s.taken_back != 0) [[unlikely]]
@@ -227,11 +227,10 @@ void process_machine::write(std::uint32_t worker, std::uint32_t ahead, remote_ca
 
 void process_machine::post(std::uint32_t worker, std::uint32_t count) noexcept {
   pool::worker_state& s = pool_.at(worker);
-  const std::uint32_t first = s.posted.load(memory_order_relaxed) + 1;
+  const std::uint32_t first = s.next();
   // Pairs with show_victim(): publishes the records.
   s.posted.store(first + count - 1, memory_order_release);
-  LEV_DCHECK(s.posted.load(memory_order_relaxed) - s.collected.load(memory_order_relaxed) <=
-             processes::lane_records);
+  LEV_DCHECK(s.tasks() <= processes::lane_records);
   if (has_fault_plan()) [[unlikely]]
     return post_with_faults(worker, first, count);
   if (s.lane->post(first, count)) [[unlikely]]
@@ -244,8 +243,8 @@ void process_machine::send(std::uint32_t worker, remote_call c) noexcept {
   if (c.argument_count != 0 || s.taken_back != 0 || has_fault_plan()) [[unlikely]]
     return send_with_care(worker, c);
   lane<>& own = *s.lane;
-  const std::uint32_t number = s.posted.load(memory_order_relaxed) + 1;
-  LEV_DCHECK(number - 1 - s.collected.load(memory_order_relaxed) < processes::lane_records);
+  const std::uint32_t number = s.next();
+  LEV_DCHECK(number - s.oldest() < processes::lane_records);
   LEV_DCHECK(c.attempt != 0 && pool_.procedures().has(c.procedure));
   lane<>::describe(own.new_record(number), c);
   // Pairs with show_victim(): publishes the record.
@@ -275,17 +274,17 @@ status checked_result(std::uint8_t code) noexcept {
 remote_ends process_machine::ends_of(std::uint32_t worker) const noexcept {
   const pool::worker_state& s = pool_.at(worker);
   const lane<>& own = *s.lane;
-  const std::uint32_t before = s.collected.load(memory_order_relaxed);
-  const std::uint32_t tasks = s.posted.load(memory_order_relaxed) - before;
-  const std::uint32_t successes = own.successes(before + 1, tasks);
+  const std::uint32_t oldest = s.oldest();
+  const std::uint32_t tasks = s.next() - oldest;
+  const std::uint32_t successes = own.successes(oldest, tasks);
   if (successes == tasks) return remote_ends(successes);
-  return remote_ends(successes, own.has_end(before + successes + 1));
+  return remote_ends(successes, own.has_end(oldest + successes));
 }
 
 std::uint64_t process_machine::spent_ns(std::uint32_t worker, std::uint32_t n) const noexcept {
   const pool::worker_state& s = pool_.at(worker);
-  const std::uint32_t number = s.collected.load(memory_order_relaxed) + 1 + n;
-  LEV_DCHECK(n < s.posted.load(memory_order_relaxed) - s.collected.load(memory_order_relaxed));
+  const std::uint32_t number = s.oldest() + n;
+  LEV_DCHECK(n < s.tasks());
   const volatile processes::end_details& how = s.lane->details_of(number);
   return how.spent_ns;
 }
@@ -300,7 +299,7 @@ std::uint64_t process_machine::spent_ns(std::uint32_t worker, std::uint32_t n) c
 void process_machine::take_successes(std::uint32_t worker, std::uint32_t count) noexcept {
   pool::worker_state& s = pool_.at(worker);
   const std::uint32_t before = s.collected.load(memory_order_relaxed);
-  LEV_DCHECK(count != 0 && count <= s.posted.load(memory_order_relaxed) - before);
+  LEV_DCHECK(count != 0 && count <= s.tasks());
   if (has_fault_plan()) [[unlikely]]
     return take_with_faults(s, before + count);
   s.collected.store(before + count, memory_order_relaxed);
@@ -308,8 +307,8 @@ void process_machine::take_successes(std::uint32_t worker, std::uint32_t count) 
 
 bool process_machine::collect(std::uint32_t worker, remote_end* end) noexcept {
   pool::worker_state& s = pool_.at(worker);
-  const std::uint32_t number = s.collected.load(memory_order_relaxed) + 1;
-  if (number == s.posted.load(memory_order_relaxed) + 1) return false;
+  const std::uint32_t number = s.oldest();
+  if (number == s.next()) return false;
   const std::uint64_t said = s.lane->end_of(number);
   if (lane<>::number_of(said) != number) return false;
   LEV_DCHECK(s.posted.load(memory_order_relaxed) - number < processes::lane_records);
@@ -334,14 +333,14 @@ bool process_machine::collect(std::uint32_t worker, remote_end* end) noexcept {
 // other claim is a lie; the oldest task is then taken as begun.
 bool process_machine::was_begun(std::uint32_t worker) noexcept {
   const pool::worker_state& s = pool_.at(worker);
-  const std::uint32_t oldest = s.collected.load(memory_order_relaxed) + 1;
+  const std::uint32_t oldest = s.oldest();
   const std::uint32_t said = s.lane->claimed.load(memory_order_relaxed);
   return said + 1 != oldest;
 }
 
 std::uint32_t process_machine::index_begun(std::uint32_t worker) noexcept {
   const pool::worker_state& s = pool_.at(worker);
-  const std::uint32_t oldest = s.collected.load(memory_order_relaxed) + 1;
+  const std::uint32_t oldest = s.oldest();
   const std::uint64_t said = s.lane->index_begun.load(memory_order_relaxed);
   return said >> 32 == oldest ? static_cast<std::uint32_t>(said) : no_index;
 }
@@ -352,10 +351,10 @@ std::uint32_t process_machine::index_begun(std::uint32_t worker) noexcept {
 bool process_machine::revisit(std::uint32_t worker) noexcept {
   pool::worker_state& s = pool_.at(worker);
   lane<>& lane = *s.lane;
-  const std::uint32_t oldest = s.collected.load(memory_order_relaxed) + 1;
+  const std::uint32_t oldest = s.oldest();
   bool is_whole = true;
   bool has_later_end = false;
-  for (std::uint32_t n = oldest; n != s.posted.load(memory_order_relaxed) + 1; ++n) {
+  for (std::uint32_t n = oldest; n != s.next(); ++n) {
     is_whole &= lane.has_record(n);
     has_later_end |= n != oldest && lane.has_end(n);
   }

@@ -70,6 +70,12 @@ class pool {
     std::uint32_t kills = 0;   // orders to a keeper: its answer names the one that it is for
     std::uint32_t roused = 0;  // the task that it was woken for once more; see revisit()
     std::uint64_t awaited_since_ns = 0;  // until it has arrived: when it began to
+
+    // The numbers of the oldest task of the line and of the next one to post, and how many there
+    // are.
+    std::uint32_t oldest() const noexcept { return collected.load(memory_order_relaxed) + 1; }
+    std::uint32_t next() const noexcept { return posted.load(memory_order_relaxed) + 1; }
+    std::uint32_t tasks() const noexcept { return next() - oldest(); }
   };
   // A task's place in worker_state::taken_back.
   static constexpr std::uint32_t bit_of(std::uint32_t number) noexcept {
