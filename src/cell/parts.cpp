@@ -96,6 +96,7 @@ machine_parts::machine_parts(const machine_file& file, const options& o)
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) throw std::bad_alloc();
   memory = static_cast<std::byte*>(mapped);
+  (void)madvise(mapped, all, MADV_HUGEPAGE);  // transfers touch it page by page
   chip_bytes = all / chips / line_bytes * line_bytes;
   used.assign(chips, 0);
   near.assign(chips, near_cache(bytes_of(fact::ppe_near_cache)));
