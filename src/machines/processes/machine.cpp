@@ -323,9 +323,9 @@ bool process_machine::collect(std::uint32_t worker, remote_end* end) noexcept {
   end->stopped_at = how.stopped_at;
   char text[processes::end_details::text_max];
   for (std::size_t i = 0; i < bytes; ++i) text[i] = how.text[i];
-  const std::size_t kept = bytes == 0 ? 0 : processes::make_printable(text, bytes, end->text);
-  LEV_DCHECK(kept <= bytes && end->result != status::pending);
-  end->text[kept] = 0;
+  const std::size_t text_bytes = bytes == 0 ? 0 : processes::make_printable(text, bytes, end->text);
+  LEV_DCHECK(text_bytes <= bytes && end->result != status::pending);
+  end->text[text_bytes] = 0;
   return true;
 }
 
