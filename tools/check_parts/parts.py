@@ -169,9 +169,10 @@ def make_model(steps):
 def model(steps):
     """The protocol classes under the model checker."""
     # Not by the preset: other tests of build/dev may run now, and ctest keeps notes where it runs.
+    # They step back behind the tests, so on a full machine they take many times as long as alone.
     ctest(
         steps,
-        ["--test-dir", "build/dev/tests/model", "--output-on-failure", "--timeout", "300"],
+        ["--test-dir", "build/dev/tests/model", "--output-on-failure", "--timeout", "1200"],
         env={"LEVERET_MODEL_FACTOR": MODEL_FACTOR} if steps.deep else None,
     )
 
