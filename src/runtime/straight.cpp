@@ -100,8 +100,8 @@ template <bool is_post>
     return submit_any_way(c, d, nullptr, is_post);
   return submit_kept<false, is_post>(c, d, self, by, kept);
 }
-// One of near arguments. For each kind there is one function, in which less is left to ask.
-// `plain_kinds` as for submit_call().
+// The same for a task whose arguments are near. Each kind has a function of its own, in which less
+// is left to ask. `plain_kinds` as for submit_call().
 template <bool is_post>
 [[gnu::always_inline]] inline std::uint64_t submit_passed(runtime_state& c, const draft& d,
                                                           participant& self,

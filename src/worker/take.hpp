@@ -1,7 +1,7 @@
 // take: the next task for this participant, from the nearest place that has one.
 //
 //   1. the mailbox: a submitter sent it here
-//   2. the own inbox, youngest first
+//   2. its own inbox, youngest first
 //   3. the ready queue, a batch at a time, into the inbox    (Jack Rabbit, checkout, Figure 4.4);
 //      one by one by a host that is alone there (take_alone.hpp)
 //   4. a pass of the scheduler, if tasks wait on the staged path
@@ -130,12 +130,12 @@ inline bool take_letter(engine& e, participant& self, job& j) noexcept {
   if ((h.which & 2) != 0) prefetch_place(h.places[1]);
   if ((h.which & 4) != 0) prefetch_place(h.places[2]);
 }
-// Of the task at a place of the own inbox.
+// Of the task at a place of its own inbox.
 [[gnu::always_inline]] inline void prefetch_place(const participant& self,
                                                   std::uint32_t place) noexcept {
   if (place < self.hints_below) prefetch(self.hints[place & (hint_count - 1)]);
 }
-// Whether any task in the own inbox may have such a hint.
+// Whether any task in its own inbox may have such a hint.
 inline bool has_hints(const participant& self) noexcept {
   return self.hints_below != 0;
 }
@@ -329,7 +329,7 @@ inline void admit_backlog(engine& e, participant& self) noexcept {
 }
 
 // After a few pieces in a row, takes the first task of the shared queues; seldom, the oldest one of
-// the own inbox, which may be the piece of a loop that newer loops keep from its end. That one is
+// its own inbox, which may be the piece of a loop that newer loops keep from its end. That one is
 // taken less often, because it is large as a rule, and its pieces fill the inbox. no_slot: there is
 // none.
 [[gnu::noinline]] inline std::uint32_t take_other(engine& e, participant& self) noexcept {

@@ -352,7 +352,7 @@ bool run_above(engine& e, participant& self, std::uint32_t task, const child* by
   return run_plainly(e, self, s, task, s.state.word(), by);
 }
 
-// Takes a child out of the own inbox if it is the youngest there. One whose ticket was released may
+// Takes a child out of its own inbox if it is the youngest there. One whose ticket was released may
 // wait for what its parent does next, and the number of a ticket that was used up may be another
 // task's by now.
 bool take_child(engine& e, participant& self, child one) noexcept {

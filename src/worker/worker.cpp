@@ -123,9 +123,8 @@ inline bool is_next_piece(const engine& e, const participant& self, std::uint32_
          (e.task_slots.at(join).state.word() & state_bits::cancel_asked) == 0;
 }
 
-// Whether a task has its memory in place, is not timed and holds nothing, and there is nothing else
-// to do or note. Most tasks are so.
-// `Task` is a slot or a job.
+// Whether a task has its memory in place, is not timed and holds no mutex, and nothing else has to
+// be done or noted before it. Most tasks are so. `Task` is a slot or a job.
 template <class Task>
 inline bool is_run_plainly(const engine& e, const participant& self, const Task& t,
                            std::uint32_t shape, std::uint64_t seen) noexcept {
@@ -173,7 +172,7 @@ inline bool is_long(engine& e, std::uint32_t task) noexcept {
   return (e.task_slots.at(task).flags & task_timed) != 0 && (time_ns == 0 || time_ns > long_ns);
 }
 
-// Cuts a task that was taken, while few wait in the own inbox. Others find the pieces there, and no
+// Cuts a task that was taken, while few wait in its own inbox. Others find the pieces there, and no
 // taker waits for a dicer; so pieces are large first, and small in the end. False: the task must be
 // run as it is.
 bool divide(engine& e, participant& self, std::uint32_t task) noexcept {
@@ -394,7 +393,7 @@ namespace {
   return true;
 }
 
-// Goes on after a task with those of the own inbox, and with those that a host takes alone.
+// Goes on after a task with those of its own inbox, and with those that a host takes alone.
 constexpr std::uint32_t more_tasks_max = 32;
 inline bool take_more(engine& e, participant& self, std::uint32_t* task) noexcept {
   if (!self.inbox.has_any()) return take_alone(e, self, task);
