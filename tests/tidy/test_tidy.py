@@ -276,6 +276,15 @@ class TidyTest(unittest.TestCase):
                 with self.subTest(f"{readme.parent.name}: {stem}"):
                     self.assertTrue(any(fnmatch.fnmatch(stem, name) for name in said))
 
+    def test_files_that_the_readme_of_a_room_names_are_there(self):
+        elsewhere = [ROOT / "src", ROOT / "tests/model", ROOT]
+        for readme in sorted((ROOT / "src").rglob("README.md")):
+            text = readme.read_text(encoding="utf-8").replace("CPU", "*")
+            for name in re.findall(r"`((?:[\w*]+/)*[\w*]+\.(?:hpp|cpp|S|toml|\*))`", text):
+                with self.subTest(f"{readme.parent.name}: {name}"):
+                    folders = [readme.parent, *elsewhere]
+                    self.assertTrue(any(list(folder.glob(name)) for folder in folders))
+
     def test_file_head(self):
         cases = [
             ("src/base/x.hpp", "#pragma once\nint x;\n", "#pragma once\n" + HEAD),
