@@ -153,6 +153,17 @@ class Tables(unittest.TestCase):
                 shown = [re.search(said, row[2]) for row in words]
                 self.assertIn(f"{float(value):.3g}", [f"{float(m[1]):.3g}" for m in shown if m])
 
+    def test_machine_files_say_where_the_rest_of_them_is(self):
+        chip = set(re.findall(r"^\[\w+\]", tables.read(ROOT, "src/cell/chip.toml"), re.MULTILINE))
+        found = sorted((ROOT / "src/cell/files").glob("*.toml"))
+        self.assertTrue(found)
+        for path in found:
+            with self.subTest(path.name):
+                text = path.read_text(encoding="utf-8")
+                self.assertFalse(chip.intersection(text.split("\n")))
+                self.assertIn("with chip.toml after it", text)
+                self.assertIn(f"`leveret info --machine-file {path.stem}`", text)
+
     def test_names_are_where_pages_say(self):
         for page, text in tables.pages(ROOT).items():
             for name, path in tables.places_in(text):
