@@ -18,8 +18,8 @@ reduction* open_reduction();
 // Any thread, until the loop has ended.
 void add_piece(reduction* r, reduced_piece* made) noexcept;
 // sort_pieces() returns the first by `begin`, close_reduction() the first of what is left to be
-// deleted, as if there had been no such list. The former throws std::bad_alloc.
-reduced_piece* sort_pieces(reduction* r);
+// deleted, as if there had been no such list.
+reduced_piece* sort_pieces(reduction* r) noexcept;
 reduced_piece* close_reduction(reduction* r) noexcept;
 
 template <class T>
