@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from conftest import LIMIT, needs_processes
 
@@ -27,3 +29,17 @@ def test_trial(name: str, question: str, answer: str) -> None:
     )
     found, is_ended = contestants.run_apart(program, LIMIT)
     assert not is_ended and found == {"answer": answer}
+
+
+SEMAPHORE = """
+import json, multiprocessing, os, signal
+lock = multiprocessing.get_context("spawn").Lock()
+print(json.dumps({"name": lock._semlock.name}), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_program_that_was_killed_leaves_no_semaphore() -> None:
+    found, is_ended = contestants.run_apart(SEMAPHORE, LIMIT)
+    assert not is_ended and found["name"].startswith("/mp-")
+    assert not Path(f"/dev/shm/sem.{found['name'][1:]}").exists()

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import get_context
 from typing import Any, Callable
@@ -26,6 +27,7 @@ PACKAGES = {  # what is installed as what
     "dask": "distributed",
     "ray": "ray",
 }
+SECONDS_TO_END = 5.0  # of what was asked to; then it is killed
 
 
 class Contestant:
@@ -184,6 +186,22 @@ def _own_version() -> str:
     return str(own())
 
 
+def _end_group(leader: subprocess.Popen[Any]) -> None:
+    """Ends all processes of a group.
+
+    A resource tracker of multiprocessing ignores SIGTERM: it ends when all others have, and takes
+    away the semaphores that they have left in shared memory.
+    """
+    deadline = time.monotonic() + SECONDS_TO_END
+    with contextlib.suppress(ProcessLookupError):  # there are no more
+        os.killpg(leader.pid, signal.SIGTERM)
+        while time.monotonic() < deadline:
+            leader.poll()
+            os.killpg(leader.pid, 0)
+            time.sleep(0.01)
+        os.killpg(leader.pid, signal.SIGKILL)
+
+
 def run_apart(program: str, seconds: float) -> tuple[dict[str, Any], bool]:
     """Runs a program that prints one JSON object in its last line; and whether it had to be ended.
 
@@ -204,8 +222,7 @@ def run_apart(program: str, seconds: float) -> tuple[dict[str, Any], bool]:
             process.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
             is_ended = True
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        _end_group(process)
         process.wait()
         printed.seek(0)
         text = printed.read()
