@@ -59,6 +59,7 @@ class any_scenario {
 // The base of a scenario, which has `void thread(unsigned index)` and perhaps before(), after().
 template <class Derived, int Threads>
 struct scenario : any_scenario {
+  static_assert(Threads >= 2 && Threads <= 5, "checker.cpp is compiled for as many");
   static constexpr int thread_count = Threads;
   static constexpr bool is_asymmetric = false;
   static constexpr bool is_bounded = true;  // false: random schedules only, the others are too many
