@@ -258,14 +258,16 @@ def interpreter(steps):
     return steps.root / "build" / "check" / "python-venv" / "bin" / "python"
 
 
-def keeps_bytecode(steps):
+def starts_quickly(steps):
     """The environment of programs that start Python hundreds of times.
 
     Some machines tell Python to keep no compiled modules; without them, starting it takes three
-    times as long.
+    times as long. The threads that NumPy's OpenBLAS starts would spin for work, which doubles what
+    an import takes; with the shortest time-out (its logarithm, in cycles) they go to sleep.
     """
     folder = steps.root / "build" / "check" / "bytecode"
-    return {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": folder}
+    modules = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": folder}
+    return modules | {"OPENBLAS_THREAD_TIMEOUT": "4"}
 
 
 def python_build(steps):
@@ -319,16 +321,16 @@ def python(steps):
             options = ["-n", steps.jobs, "--dist", shares, "-p", "no:cacheprovider"]
             command = [inside, "-m", "pytest", *options, f"--junitxml={results}", *tests]
             found = {"PATH": f"{steps.root}/build/dev/bench{os.pathsep}{os.environ['PATH']}"}
-            env = found | keeps_bytecode(steps)
+            env = found | starts_quickly(steps)
             steps.run(step, command, read=read_junit(results), cwd=folder, env=env)
         demo = [inside.with_name("leveret"), "demo", "--out", folder / "demo"]
-        steps.run("demo", demo, cwd=folder, env=keeps_bytecode(steps))
+        steps.run("demo", demo, cwd=folder, env=starts_quickly(steps))
 
 
 def docs(steps):
     """The code in the documents, all of it: a block that cannot be run here fails."""
     found = {"LEVERET_PYTHON": interpreter(steps), "LEVERET_DOCS_STRICT": "1"}
-    ctest(steps, "docs", env=found | keeps_bytecode(steps))
+    ctest(steps, "docs", env=found | starts_quickly(steps))
 
 
 def quick(steps):
