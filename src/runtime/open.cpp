@@ -73,7 +73,7 @@ void settle_config(config& c, bool is_remote) {
   check_field("processes.max_attempts", c.processes.max_attempts, 1, 1000, "must be 1 to 1000");
   check_field("wait", static_cast<unsigned>(c.wait), 0,
               static_cast<unsigned>(wait_policy::of_runtime) - 1,
-              "must be one of wait_policy, 0 to 4");
+              "must be one of wait_policy, and not of_runtime");
   check_choice("staging", c.staging, staging::copy, "must be one of staging, 0 to 2");
   check_choice("full", c.full, when_full::fail, "must be one of when_full, 0 to 2");
   check_choice("processes.isolation", c.processes.isolation, isolation::confined,

@@ -205,7 +205,7 @@ LEV_TEST(crowd_test, of_hosts_that_wait_in_different_ways) {
   on_many_hosts([&](unsigned index) {
     random_source random(base_seed() + index);
     for (int i = 0; i < each; ++i) {
-      const wait_policy how = policies[random.below(5)];
+      const wait_policy how = policies[random.below(std::size(policies))];
       ticket t[2] = {r.submit(count_one, ref{&n}), r.submit(count_one, ref{&n})};
       std::size_t done = 0;
       ASSERT_EQ(wait_any(t, 2, &done, wait_limit_ns(), how).code, status::ok);
