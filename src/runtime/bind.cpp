@@ -13,6 +13,7 @@
 // pay nothing for it.
 #include "runtime/runtime_state.hpp"
 
+#include "base/first_constructor.hpp"
 #include "base/lasting.hpp"
 #include "sync/exiting.hpp"
 #include "sync/spin_lock.hpp"
@@ -160,9 +161,9 @@ void in_child() noexcept {
   o.lock.unlock();
 }
 
-// As early as possible: a program's own handlers before a fork() then run before this, and those in
-// the child after it.
-[[gnu::constructor]] void watch_forks() {
+// As early as possible: a program's own handlers before a fork() then run before this, and those
+// after it, in parent and child, later. So all of them may call in.
+[[gnu::constructor(first_constructor)]] void watch_forks() {
   pthread_atfork([] { opened().lock.lock(); }, [] { opened().lock.unlock(); }, &in_child);
 }
 

@@ -2,6 +2,7 @@
 #include "share/zone.hpp"
 
 #include "base/assert.hpp"
+#include "base/first_constructor.hpp"
 #include "base/kernel_numbers.hpp"
 #include "base/lasting.hpp"
 #include "base/numbers.hpp"
@@ -201,7 +202,7 @@ void before_fork() noexcept {
 void after_fork() noexcept {
   the_heap().lock.unlock(kernel);
 }
-[[gnu::constructor]] void watch_forks() {
+[[gnu::constructor(first_constructor)]] void watch_forks() {
   pthread_atfork(&before_fork, &after_fork, &after_fork);
 }
 

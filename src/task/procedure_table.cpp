@@ -2,6 +2,7 @@
 #include "task/procedure_table.hpp"
 
 #include "base/assert.hpp"
+#include "base/first_constructor.hpp"
 #include "sync/spin_lock.hpp"
 #include "task/arguments.hpp"
 #include "task/plain.hpp"
@@ -20,7 +21,7 @@ namespace {
 constinit spin_lock<> registration;
 
 // A fork() waits until no thread registers: in the child the table is whole, and its lock is free.
-[[gnu::constructor]] void lock_for_forks() {
+[[gnu::constructor(first_constructor)]] void lock_for_forks() {
   constexpr auto unlock = [] { registration.unlock(); };
   pthread_atfork([] { registration.lock(); }, unlock, unlock);
 }

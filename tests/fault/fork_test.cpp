@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <leveret/leveret.hpp>
 
+#include <pthread.h>
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -263,6 +264,58 @@ TEST_P(forked, children_of_children_are_children) {
     });
   });
   EXPECT_EQ(code, 7);
+  EXPECT_TRUE(is_usable(r));
+}
+
+// What a program has registered for fork(), as early as a static object can.
+void (*called_at_fork)(bool in_child) = nullptr;
+int place_called_at = -1;
+template <int Place>
+void call_at_fork() {
+  if (place_called_at == Place) called_at_fork(Place == 2);
+}
+const int is_registered = pthread_atfork(&call_at_fork<0>, &call_at_fork<1>, &call_at_fork<2>);
+
+runtime* home_of_handlers = nullptr;
+int calls_of_handlers = 0;
+
+// All of Leveret's lists that a fork() waits for. A child says by its code what went wrong.
+void call_in_from_handler(bool in_child) {
+  ++calls_of_handlers;
+  const bool is_refused = home_of_handlers->wait_for_completion().code == status::closed;
+  bool is_right = is_refused == in_child;
+  is_right &= shared_array<int>(1000)[999] == 0;
+  const std::string name = "fork.late." + std::to_string(calls_of_handlers);
+  is_right &= define(name.c_str(), [](int) {}).id != 0;
+// As above: such a child has no threads.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  if (!in_child)
+#endif
+  {
+    runtime own;
+    is_right &= is_usable(own) && (in_child || is_usable(*home_of_handlers));
+  }
+  if (in_child) _exit(is_right ? 8 : 1);
+  EXPECT_TRUE(is_right);
+}
+
+TEST_P(forked, handlers_of_the_program_may_call_in) {
+  start_alarm();
+  ASSERT_EQ(is_registered, 0);
+  runtime r(settings_of(GetParam()));
+  ASSERT_TRUE(is_usable(r));
+  home_of_handlers = &r;
+  called_at_fork = &call_in_from_handler;
+  for (const int place : {0, 1, 2}) {
+    const int calls = calls_of_handlers;
+    const auto fork_once = [&] {
+      place_called_at = place;
+      return code_of_child([] { return 7; });
+    };
+    EXPECT_EQ(fork_once(), place == 2 ? 8 : 7);
+    place_called_at = -1;
+    EXPECT_EQ(calls_of_handlers - calls, place == 2 ? 0 : 1);
+  }
   EXPECT_TRUE(is_usable(r));
 }
 
