@@ -39,7 +39,6 @@ bool is_proper_piece(const descriptor& whole, const descriptor& piece) noexcept 
 // A hook that throws counts as one that cannot split.
 std::uint32_t ask_hook(dice_hook hook, const descriptor& whole, descriptor* cuts,
                        std::uint32_t pieces) noexcept try {
-  const hook_call here;
   return hook(whole, cuts, pieces);
 } catch (...) {
   return 0;
@@ -117,7 +116,10 @@ scheduler::split_result scheduler::cut_by_hook(std::uint32_t task, std::uint32_t
   descriptor whole;
   read_descriptor(*slots_, task, whole);
   descriptor cuts[pieces_per_dice_max];
-  p.made = cut_pieces(whole, cuts, have);
+  {
+    const hook_call here(this);
+    p.made = cut_pieces(whole, cuts, have);
+  }
   LEV_DCHECK(p.made <= have && have <= pieces_per_dice_max);
   const std::uint32_t kept = p.made < 2 ? (is_piece ? 1u : 0u) : p.made;
   while (have > kept) report.has_freed |= slots_->give(cache, p.slots[--have]);

@@ -161,7 +161,7 @@ bool scheduler::apply_foreign(const filter& f) noexcept {
   const std::uint64_t before = fingerprint();
   std::memcpy(backup_, tasks_.begin(), tasks_.size() * sizeof(waiting_task));
   try {
-    const hook_call here;
+    const hook_call here(this);
     f.apply(tasks_.begin(), tasks_.size(), f.context);
     if (fingerprint() == before) return true;
   } catch (...) {  // undone, like the work of one that loses a task

@@ -181,7 +181,7 @@ constexpr std::uint8_t dice_depth_max = 40;
 static_assert(dice_depth_max < 0xff);  // slot::dice_depth is a byte
 
 // cut_pieces() asks the procedure's hook, or slices evenly; returns the number of pieces, below 2
-// when it cannot be split.
+// when it cannot be split. The caller has said that a hook runs.
 std::uint32_t cut_pieces(const descriptor& whole, descriptor* cuts, std::uint32_t pieces) noexcept;
 
 // read_descriptor() and write_task() copy a task between its slot and a plain descriptor.

@@ -260,7 +260,7 @@ void go_down(remote_crew& r, const remote_death& d, const char* why) noexcept {
 void tell_death(engine& e, const death_hook& told, int worker, int how) noexcept {
   if (told.call == nullptr) return;
   try {
-    const hook_call here;
+    const hook_call here(&e.sched);
     told.call(told.context, worker, how);
     end_if_forked(e);
   } catch (...) {

@@ -289,7 +289,12 @@ lev_status lev_open(const lev_options* options, lev_runtime** runtime) {
 lev_status lev_close(lev_runtime* runtime) {
   if (runtime == nullptr) return LEV_OK;
   const lev::status code = runtime->runtime.close();
-  if (code != lev::status::ok) return fail(code, "lev_close: not from inside a task");
+  if (code != lev::status::ok) {
+    return fail(
+        code,
+        "lev_close: not inside a task, a callback or a hook; on machine sim also: its tasks "
+        "wait for each other and never end");
+  }
   delete runtime;
   return LEV_OK;
 }

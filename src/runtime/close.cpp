@@ -108,8 +108,8 @@ void close(runtime_state* c) noexcept {
               "them first, or close() it and cancel those that have not begun");
   LEV_EXPECTS(
       closed == status::ok,
-      "a runtime was destroyed by one of its own tasks, or while one of its bulks was made; "
-      "destroy it where it was made");
+      "a runtime was destroyed by one of its own tasks or hooks, or while one of its bulks was "
+      "made; destroy it where it was made");
   drop_exceptions(*c);
   for (std::uint32_t i = 0; i < c->participant_count; ++i) {
     participant& p = c->participants[i];

@@ -2,6 +2,7 @@
 // in a task of another one. See worker/guest.hpp.
 #include "worker/guest.hpp"
 #include "runtime/wait.hpp"
+#include "sync/exiting.hpp"
 #include "worker/batch.hpp"
 #include "worker/complete.hpp"
 #include "worker/contexts.hpp"
@@ -131,7 +132,8 @@ const participant* below(const participant& p) noexcept {
 }  // namespace
 
 bool is_in_task_or_bulk(const runtime_state& c, const participant& self) noexcept {
-  if (self.running != nullptr || self.open_joins != 0) return true;
+  if (self.running != nullptr || self.open_joins != 0 || hook_call::is_here_of(&c.sched))
+    return true;
   for (const participant* p = actor_here(); p != nullptr; p = below(*p)) {
     if (p->engine == &c && p->running != nullptr) return true;
   }

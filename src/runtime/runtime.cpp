@@ -51,7 +51,8 @@ status runtime::set_filters(const filter* chain, std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     if (chain[i].apply == nullptr) return status::bad_argument;
   }
-  if (hook_call::is_here()) return status::would_deadlock;  // it has the scheduler's lock
+  // It has the scheduler's lock.
+  if (hook_call::is_here_of(&state_->sched)) return status::would_deadlock;
   participant* self = detail::here(*state_);
   if (self == nullptr) return detail::status_of_absence(*state_);
   pass_report report(self->counters.submitted);
@@ -80,7 +81,8 @@ std::uint64_t runtime::now_ns() const noexcept {
 }
 
 void runtime::pass_time(std::uint64_t cycles) noexcept {
-  if (state_->caps.virtual_time && here(*state_) != nullptr) state_->machine->cost(cycles);
+  if (!state_->caps.virtual_time || hook_call::is_here_of(&state_->sched)) return;
+  if (here(*state_) != nullptr) state_->machine->cost(cycles);
 }
 
 counters runtime::count() const noexcept {

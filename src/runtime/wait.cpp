@@ -8,6 +8,7 @@
 #include "runtime/meaning.hpp"
 #include "runtime/set_timeout.hpp"
 #include "runtime/submit.hpp"
+#include "sync/exiting.hpp"
 #include "worker/contexts.hpp"
 #include "worker/worker.hpp"
 
@@ -75,6 +76,7 @@ status check_wait(std::int64_t timeout_ns, wait_policy how) noexcept {
 // Whether the caller may wait at all for a task that is not done.
 status check_waiter(const runtime_state& c, const participant* self) noexcept {
   if (self == nullptr) return status::would_block;
+  if (hook_call::is_here_of(&c.sched)) return status::would_deadlock;
   // A task that waits too deep on its stack is set aside if there is another context to go on in.
   const bool has_context =
       self->staying == 0 && (self->contexts == nullptr || self->contexts->free != nullptr);
@@ -110,9 +112,10 @@ status gave_up(std::uint64_t deadline_ns) noexcept {
   return deadline_ns == no_deadline ? status::would_deadlock : status::timed_out;
 }
 
-// A program that polls must let virtual time pass, or nothing would ever happen.
+// A program that polls must let virtual time pass, or nothing would ever happen. In a hook nothing
+// would: others need what its thread holds.
 void pass_look(runtime_state& c) noexcept {
-  if (c.caps.virtual_time) c.machine->relax();
+  if (c.caps.virtual_time && !hook_call::is_here_of(&c.sched)) c.machine->relax();
 }
 
 }  // namespace

@@ -71,8 +71,8 @@ bool is_guest(const runtime_state& c, const participant& self) noexcept;
 const participant* poster_of(const runtime_state& c, const participant& self) noexcept;
 
 // is_in_task_or_bulk() tells whether the caller is in a task of `c` or its callback, perhaps below
-// one of another runtime, or in the function that makes the tasks of a bulk: a wait for everything
-// would be one for itself.
+// one of another runtime, in the function that makes the tasks of a bulk, or in a filter or hook: a
+// wait for everything would be one for itself.
 bool is_in_task_or_bulk(const runtime_state& c, const participant& self) noexcept;
 
 // wait_quiescent() waits until every task is complete and no submit phase is open. False: the

@@ -17,19 +17,30 @@ void watch_exit(exit_watcher of) noexcept;
 bool is_exiting() noexcept;
 
 // hook_call exists while a filter or a hook of the program runs: in the middle of Leveret's own
-// work, maybe under a lock. Should the hook call exit(), its thread cannot wait for anything. On
-// `sim` too: a hook gives no turn to others.
+// work, maybe under a lock. Its thread cannot wait for anything of that runtime, nor, should the
+// hook call exit(), of any. On `sim` too: a hook gives no turn to others.
 class hook_call {
  public:
-  hook_call() noexcept { ++depth_; }
-  ~hook_call() { --depth_; }
+  // `home` stands for the runtime: its scheduler.
+  explicit hook_call(const void* home) noexcept : home_(home), outer_(innermost_) {
+    innermost_ = this;
+  }
+  ~hook_call() { innermost_ = outer_; }
   hook_call(hook_call&&) = delete;
 
   // is_here() tells whether this thread is in one.
-  static bool is_here() noexcept { return depth_ != 0; }
+  static bool is_here() noexcept { return innermost_ != nullptr; }
+  // is_here_of() tells whether it is in one of that runtime.
+  static bool is_here_of(const void* home) noexcept {
+    const hook_call* at = innermost_;
+    while (at != nullptr && at->home_ != home) at = at->outer_;
+    return at != nullptr;
+  }
 
  private:
-  static constinit inline thread_local unsigned depth_ = 0;
+  const void* const home_;
+  const hook_call* const outer_;
+  static constinit inline thread_local const hook_call* innermost_ = nullptr;
 };
 
 }  // namespace lev

@@ -193,7 +193,7 @@ class virtual_watch : public host_watch {
     engine& e = *self_.engine;
     descriptor one;
     read_one(e, self_.running->task, index, one);
-    e.machine->cost(cost_of(procedure_at(one.procedure).info, one));
+    e.machine->cost(cost_of(e, procedure_at(one.procedure).info, one));
     return true;
   }
 };

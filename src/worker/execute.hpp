@@ -132,12 +132,13 @@ class mode_of_waiter {
 
 // The price of the task in virtual time, by its procedure's hook; a hook that throws counts as
 // none.
-inline std::uint64_t cost_of(const procedure_info& p, const descriptor& d) noexcept {
+inline std::uint64_t cost_of(const engine& e, const procedure_info& p,
+                             const descriptor& d) noexcept {
   // cycles; until a procedure says more. About a TPC null task (1230).
   constexpr std::uint64_t unit_cost = 1000;
   if (p.cost == nullptr) return unit_cost;
   try {
-    const hook_call here;
+    const hook_call here(&e.sched);
     return p.cost(d);
   } catch (...) {
     return unit_cost;
@@ -147,7 +148,7 @@ inline std::uint64_t cost_of(const procedure_info& p, const descriptor& d) noexc
 [[gnu::noinline]] inline void charge(engine& e, const procedure_info& p, const job& j) noexcept {
   descriptor d;
   read_descriptor(e.task_slots, j.task, d);
-  e.machine->cost(cost_of(p, d));
+  e.machine->cost(cost_of(e, p, d));
 }
 
 // In a handler.

@@ -22,11 +22,16 @@ inline void run_strip(engine& e, participant& self, job& j, const descriptor& st
   }
   e.machine->wait_tag(j.tag);
   const procedure_info& p = procedure_at(j.procedure).info;
-  if (e.caps.virtual_time) e.machine->cost(cost_of(p, strip));
+  if (e.caps.virtual_time) e.machine->cost(cost_of(e, p, strip));
   execute_body(e, self, j, p);
   write_back(e, j, [&strip](unsigned i) -> const argument& { return strip.arguments[i]; });
   e.machine->wait_tag(j.tag);
   release_room(e, self, j);
+}
+
+inline bool halve(const engine& e, const descriptor& whole, descriptor* halves) noexcept {
+  const hook_call here(&e.sched);
+  return cut_pieces(whole, halves, 2) == 2;
 }
 
 // run_strips() leaves the first failure in j.result and stops there.
@@ -39,7 +44,7 @@ inline void run_strips(engine& e, participant& self, job& j, const descriptor& w
     return;
   }
   descriptor halves[2];
-  if (depth >= dice_depth_max || cut_pieces(whole, halves, 2) < 2) {
+  if (depth >= dice_depth_max || !halve(e, whole, halves)) {
     j.result = status::dice_loop;  // a slice that does not fit was refused
     return;
   }

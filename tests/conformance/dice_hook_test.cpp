@@ -266,5 +266,30 @@ LEV_TEST(dice_hook_hosts_test, pieces_that_do_not_fit_are_told_by_a_task) {
   EXPECT_EQ(wait(submits).code, status::ok);
 }
 
+// As a filter is (filter_test): nothing goes on before it returns.
+struct waits_of_a_hook {
+  runtime* r = nullptr;
+  status completion{}, end{};
+};
+waits_of_a_hook told_hook;
+
+const auto waits_in_hook = define(
+    "hook.waits", [](range) {},
+    [](const descriptor&, descriptor*, unsigned) {
+      told_hook.completion = told_hook.r->wait_for_completion().code;
+      told_hook.end = told_hook.r->close();
+      return 1u;
+    });
+
+LEV_TEST(dice_hook_test, a_hook_that_waits_is_told) {
+  runtime& r = open();
+  const filter in_order = filters::fifo();  // the task comes to where it is cut
+  ASSERT_EQ(r.set_filters(&in_order, 1), status::ok);
+  told_hook = {&r};
+  r.submit(waits_in_hook, range{0, 1000}).wait();
+  EXPECT_EQ(told_hook.completion, status::would_deadlock) << status_name(told_hook.completion);
+  EXPECT_EQ(told_hook.end, status::would_deadlock) << status_name(told_hook.end);
+}
+
 }  // namespace
 }  // namespace lev::test

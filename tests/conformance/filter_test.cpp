@@ -293,5 +293,57 @@ LEV_TEST(filter_test, a_filter_cannot_change_the_filters) {
   EXPECT_EQ(it.r->set_filters(nullptr, 0), status::ok);
 }
 
+// Nothing of the runtime goes on before a filter or a hook returns. So each wait in it is refused,
+// and each look returns.
+struct calls_of_a_filter {
+  runtime* r = nullptr;
+  ticket* held = nullptr;
+  std::atomic<bool> is_wanted{false};
+  std::atomic<bool> is_over{false};
+  bool is_done = false;
+  status look{}, one{}, any{}, all{}, completion{}, end{};
+
+  void make() {
+    if (!is_wanted.exchange(false)) return;
+    is_done = held->done();
+    look = held->wait_outcome(0).code;
+    r->pass_time(100);
+    one = held->wait_outcome(no_timeout).code;
+    std::size_t index = 0;
+    any = wait_any(held, 1, &index).code;
+    all = wait_all(held, 1).code;
+    completion = r->wait_for_completion().code;
+    end = r->close();
+    is_over = true;
+  }
+};
+
+LEV_TEST(filter_test, a_filter_that_waits_is_told) {
+  runtime& r = open_single();
+  calls_of_a_filter calls;
+  const filter waiter{
+      [](waiting_task*, std::size_t, void* of) { static_cast<calls_of_a_filter*>(of)->make(); },
+      &calls};
+  ASSERT_EQ(r.set_filters(&waiter, 1), status::ok);
+  ticket held;
+  {
+    gate g(r, 1);
+    ticket last;
+    for (int i = 0; i < 20; ++i) last = r.submit(nothing);
+    held = r.submit(after(last), nothing);
+    calls.r = &r;
+    calls.held = &held;
+    calls.is_wanted = true;
+  }
+  expect_all_done();
+  ASSERT_TRUE(calls.is_over);
+  EXPECT_FALSE(calls.is_done);
+  EXPECT_EQ(calls.look, status::timed_out);
+  for (const status s : {calls.one, calls.any, calls.all, calls.completion, calls.end})
+    EXPECT_EQ(s, status::would_deadlock) << status_name(s);
+  expect_ok(held);
+  EXPECT_EQ(r.set_filters(nullptr, 0), status::ok);
+}
+
 }  // namespace
 }  // namespace lev::test
