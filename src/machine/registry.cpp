@@ -1,6 +1,8 @@
 // The list of machines. This is the one place that names them.
 #include "machine/machine.hpp"
 
+#include "sync/uncancelled.hpp"
+
 #include <cstring>
 #include <utility>
 
@@ -29,6 +31,7 @@ const char* machine_name(unsigned index) noexcept {
 }
 
 const char* machine_unavailable(const char* name) noexcept {
+  const uncancelled now;
   const machine_kind* k = find_machine_kind(name);
   return k == nullptr ? "no machine has this name; lev::machine_name() lists them"
                       : k->unavailable();

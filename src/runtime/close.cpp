@@ -17,6 +17,7 @@
 // In a process that was forked from the one that opened it there is nothing to close.
 #include "runtime/wait.hpp"
 #include "sync/exiting.hpp"
+#include "sync/uncancelled.hpp"
 #include "worker/contexts.hpp"
 
 #include <utility>
@@ -64,6 +65,7 @@ bool is_in_use(runtime_state& c) noexcept {
 status close_within(runtime_state* c, std::int64_t timeout_ns, bool cancel_waiting) noexcept {
   if (c->is_closed || is_absent(*c)) return status::ok;
   if (timeout_ns < no_timeout) return status::bad_argument;
+  const uncancelled now;
   participant* self = here(*c);
   if (self == nullptr) self = closer(*c);
   if (is_in_task_or_bulk(*c, *self)) return status::would_deadlock;
@@ -99,6 +101,7 @@ void close(runtime_state* c) noexcept {
     if (!c->is_started) delete c;
     return;
   }
+  const uncancelled now;
   // The program ends anyway, with everything that is left.
   if (is_exiting() && is_in_use(*c)) return;
   // Destroying a runtime from one of its own tasks can only end in a crash: end in a clear one.

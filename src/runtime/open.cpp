@@ -4,6 +4,7 @@
 #include "runtime/awaits.hpp"
 #include "share/role.hpp"
 #include "share/shortage.hpp"
+#include "sync/uncancelled.hpp"
 
 #include <sys/resource.h>
 
@@ -328,6 +329,7 @@ class announced {
 }  // namespace
 
 runtime_state* open(const config& given) try {
+  const uncancelled now;
   asymmetric_fences();  // decided here, not by a worker in the middle of a fork()
   // This is a static object of a program that was started again as a zygote. It is opened, as its
   // user expects, but has no workers: they would start the program again.

@@ -6,6 +6,7 @@
 #include "runtime/wait.hpp"
 #include "share/shortage.hpp"
 #include "sync/exiting.hpp"
+#include "sync/uncancelled.hpp"
 #include "trace/chrome.hpp"
 #include "worker/enqueue.hpp"
 #include "worker/serve.hpp"
@@ -140,6 +141,7 @@ std::uint64_t runtime::trace_hash() const noexcept {
 status runtime::write_trace(const char* path) const noexcept {
   if (state_->settings.trace_events == 0) return status::not_supported;
   if (state_->participants == nullptr) return status::closed;
+  const uncancelled now;
   const no_write_signals guard;
   std::FILE* file = path == nullptr ? nullptr : std::fopen(path, "we");
   if (file == nullptr) return status::unavailable;

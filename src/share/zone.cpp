@@ -13,6 +13,7 @@
 #include "share/shortage.hpp"
 #include "share/socket_name.hpp"
 #include "sync/sleep_lock.hpp"
+#include "sync/uncancelled.hpp"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -396,6 +397,7 @@ void* allocate(std::size_t bytes, bool is_cleared) noexcept try {
   if (bytes > heap_bytes_max)
     return no_block("%llu MiB of shared memory: a program has at most %llu MiB; use less",
                     in_mib(bytes), in_mib(heap_bytes_max));
+  const uncancelled now;
   if (open_zone() == nullptr)
     return no_block("there is no shared memory: %s%s", std::strerror(errno),
                     next_step_of_memory(errno));
@@ -445,6 +447,7 @@ bool is_of_another_process(const heap& h, std::uintptr_t address) noexcept {
 
 void shared_free(void* block) noexcept try {
   if (block == nullptr) return;
+  const uncancelled now;
   heap& h = the_heap();
   const sleep_guard held(h.lock);
   forget_parents_heap(h);

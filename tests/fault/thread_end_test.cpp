@@ -159,5 +159,48 @@ TEST(thread_end, may_come_after_leveret_was_unloaded) {
   }).join();
 }
 
+// The calls of a thread that is to be cancelled at its next point of cancellation. None has one.
+struct last_calls {
+  const char* machine;
+  runtime* home;
+  bool all_are_right = false;
+};
+void* make_last_calls(void* of) {
+  auto& calls = *static_cast<last_calls*>(of);
+  pthread_cancel(pthread_self());
+  bool is_right = status_of_call(*calls.home) == status::ok;
+  {
+    config c = one_host(calls.machine);
+    c.trace_events = 64;
+    runtime own(c);
+    is_right &= status_of_call(own) == status::ok;
+    is_right &= own.write_trace("/dev/null") == status::ok;
+    is_right &= own.close() == status::ok;
+  }
+  for (const std::size_t size : {std::size_t{1}, std::size_t{20} << 20})
+    is_right &= shared_array<char>(size)[size - 1] == 0;
+  is_right &= machine_unavailable(calls.machine) == nullptr && available_cores() != 0;
+  is_right &= calls.home->wait_for_completion().code == status::ok;
+  calls.all_are_right = is_right;
+  pthread_testcancel();
+  return nullptr;
+}
+
+TEST_P(thread_end, by_cancellation_comes_after_its_calls) {
+  start_alarm();
+  config c = one_host(GetParam());
+  c.host_threads = 2;
+  runtime r(c);
+  ASSERT_EQ(status_of_call(r), status::ok);
+  last_calls calls{GetParam(), &r};
+  pthread_t thread;
+  ASSERT_EQ(pthread_create(&thread, nullptr, &make_last_calls, &calls), 0);
+  void* end = nullptr;
+  ASSERT_EQ(pthread_join(thread, &end), 0);
+  EXPECT_EQ(end, PTHREAD_CANCELED);
+  EXPECT_TRUE(calls.all_are_right);
+  EXPECT_EQ(status_of_call(r), status::ok);
+}
+
 }  // namespace
 }  // namespace lev::test

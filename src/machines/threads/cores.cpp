@@ -3,6 +3,8 @@
 
 #include <leveret/config.hpp>
 
+#include "sync/uncancelled.hpp"
+
 #include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -33,6 +35,7 @@ unsigned quota_cores() noexcept {
 }  // namespace
 
 unsigned available_cores() noexcept {
+  const uncancelled now;
   cpu_set_t set;
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
