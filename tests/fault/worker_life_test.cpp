@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "fault/family.hpp"
 #include "support/environment.hpp"
 #include "support/machine_test.hpp"
 #include "support/procedures.hpp"
@@ -205,6 +206,30 @@ TEST(WorkerLife, WorkersKnowTheirNumbers) {
   int number = -1;
   EXPECT_EQ(r.submit(meets, meeting{&there[0]}, 1, number).wait_outcome(limit_ns).code, status::ok);
   EXPECT_TRUE(number >= 0 && number < workers);
+}
+
+// It leaves them behind.
+const auto starts_workers = define("life.starts_workers", [](result<int> pid) {
+  auto* const own = new runtime(settings(1));
+  int inner = 0;
+  own->submit(pid_of, inner).wait();
+  pid = inner;
+});
+
+TEST(WorkerLife, WorkersOfATaskEndWithItsWorker) {
+  adopt_orphans();
+  const std::set<pid_t> known = children_of(getpid());
+  int pid = 0;
+  {
+    runtime r(settings(1));
+    ASSERT_EQ(r.submit(starts_workers, pid).wait_outcome(limit_ns).code, status::ok);
+    EXPECT_EQ(kill(pid, 0), 0);
+    int next = 0;
+    ASSERT_EQ(r.submit(pid_of, next).wait_outcome(limit_ns).code, status::ok);
+    EXPECT_NE(next, pid);
+  }
+  EXPECT_EQ(orphans_left(known), 0);
+  prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
 }  // namespace
