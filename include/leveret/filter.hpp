@@ -29,7 +29,7 @@ struct waiting_task {
 };
 
 // A filter permutes `tasks[0 .. count)` in place. It runs under the scheduler's lock: it must not
-// wait or submit. A filter that loses or repeats a task, or throws, is ignored for that pass and
+// submit, and a wait is refused (would_deadlock). A filter that loses or repeats a task, or throws, is ignored for that pass and
 // counted (counters::bad_filters); the others of its chain are applied. It is applied when tasks go
 // on to the workers, not at each submit.
 struct filter {

@@ -32,9 +32,9 @@ const char* meaning_of(status code) noexcept {
     case status::closed:
       return detail::absent_after_fork;
     case status::would_deadlock:
-      return "the wait cannot end: it is for a task below the caller, or for everything and inside "
-             "a task, or more tasks wait than the workers have contexts (16 each); see "
-             "docs/how-to/wait.md";
+      return "the wait cannot end: it is for a task below the caller, for everything and inside a "
+             "task, or inside a hook; or more tasks wait than the workers have contexts (16 each); "
+             "see docs/how-to/wait.md";
     case status::too_deep:
       return "tasks that wait are stacked as deep as config.nest_max allows; raise it. The ticket "
              "is still there";
