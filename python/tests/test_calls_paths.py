@@ -201,3 +201,44 @@ with leveret.ProcessExecutor(1, preload=()) as executor:
     assert executor.submit(helper.g).result(60) == 3
 """
     run(program, tmp_path)
+
+
+@pytest.mark.parametrize("pool", [None, "paths"], ids=["own", "shared"])
+def test_what_an_initializer_adds_to_the_path_stays_when_the_path_changes_here(
+    pool: str | None, tmp_path: Path
+) -> None:
+    """At its end of the path, and in processes of no other program of a pool."""
+    for name in ("before", "behind"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"of_{name}.py").touch()
+    program = f"""
+import os, sys
+import leveret
+
+def add():
+    sys.path.insert(0, os.path.abspath("before"))
+    sys.path.append(os.path.abspath("behind"))
+
+def added():
+    import of_before, of_behind
+    names = (os.path.basename(each) for each in sys.path)
+    return [each for each in names if each in ("before", "here", "behind")]
+
+def there(executor):
+    return executor.submit(added).result(60)
+
+def other():
+    return [each for each in sys.path if each.endswith(("before", "behind"))]
+
+pool = {pool!r} and f"paths-{{os.getpid()}}"
+with leveret.ProcessExecutor(1, preload=(), pool=pool, initializer=add) as executor:
+    assert there(executor) == ["before", "behind"]
+    sys.path.append(os.path.abspath("here"))
+    assert there(executor) == ["before", "here", "behind"]
+    if pool:
+        with leveret.ProcessExecutor(1, preload=(), pool=pool) as another:
+            assert another.submit(other).result(60) == []
+    sys.path.pop()
+    assert there(executor) == ["before", "behind"]
+"""
+    run(program, tmp_path)

@@ -23,7 +23,7 @@ from ..wire.setup import Setup, WorkerSetup
 from . import ending, memory, multiprocess, notes, own_page, seeding
 from .classes import classes
 from .functions import Carried, Kept, functions
-from .hosts import Host, search, turn_to
+from .hosts import Host, turn_to
 from .large_replies import make_file
 from .own_page import Own
 from .tracebacks import describe
@@ -75,7 +75,7 @@ def _set_up(given: WorkerSetup, setup: Setup) -> None:
         host = _Process.host
         host.receive(setup)
         if setup.path:
-            _follow(setup.path)
+            host.follow(setup.path)
         multiprocess.set_up(setup.about)  # before what it may have to do with is loaded
         index = _core.worker_index() or 0
         own_page.watch()
@@ -183,13 +183,6 @@ def _own(part: tuple[Any, list[Any]]) -> tuple[Any, Any]:
     return data, [stored.own(each) for each in buffers] if buffers else None
 
 
-def _follow(path: bytes) -> None:
-    """Searches for modules where the host does."""
-    if path != _Process.host.path:
-        _Process.host.path = path
-        search(pickle.loads(path))
-
-
 def _say_where(error: BaseException) -> None:
     """Has an error of reading a call say so: else it looks like one of the function's own.
 
@@ -252,7 +245,7 @@ def _call(head: tuple[int, ...], request: memoryview, buffers: list[memoryview])
         seeding.seed_all(_Process.host.seed, "call", seed, is_given=True)
     at = REQUEST.size + length
     if path_length:
-        _follow(bytes(request[at : at + path_length]))
+        _Process.host.follow(bytes(request[at : at + path_length]))
     at += path_length
     data = request[at + name_length + kinds_length :]
     kinds = request[at + name_length : at + name_length + kinds_length]

@@ -20,6 +20,7 @@ from ..wire.settings import Settings, change_settings
 from ..wire.setup import About, Setup, is_there
 from . import multiprocess, notes, own_page, programs
 
+_first_path = list(sys.path)  # before modules of preload, which may add to it
 _HOSTS_MAX = 64  # of a pool; one that has left makes room for the next
 
 
@@ -33,6 +34,8 @@ class Host:
         self.idle_ns_max = 0
         self.about = About(0, b"")
         self.path = b""  # its search path, as it was sent last
+        self.told = _first_path  # the same as a list, without what calls have added here
+        self.searched = _own_path  # sys.path of its last turn, with what they have added
         self.seed = 0
         self.env: dict[str, str | None] = {}
         self.cwd: str | None = None
@@ -66,6 +69,7 @@ class Host:
 
     def leave(self) -> None:
         """Puts away what is its own."""
+        self.searched = list(sys.path)
         self.belongings = programs.take_away()
         self.page = own_page.put_away()
         if self.notes is not None and self.notes.has_begun:
@@ -76,12 +80,24 @@ class Host:
             with contextlib.suppress(OSError):  # it may be gone
                 os.chdir(self.came_from)
 
-    def come_back(self, before: Host) -> None:
+    def follow(self, path: bytes) -> None:
+        """Searches for modules where its program does, and where its calls have asked for here."""
+        if path == self.path:
+            return
+        told = pickle.loads(path)
+        known = (*self.told, *told)
+        first = next((i for i, each in enumerate(sys.path) if each in self.told), 0)
+        front = [each for each in sys.path[:first] if each not in known]
+        behind = [each for each in sys.path[first:] if each not in known]
+        self.path, self.told = path, told
+        _search([*front, *told, *behind])
+
+    def come_back(self) -> None:
         if self.page is not None:
             own_page.take_back(self.page)
             self.page = None
-        if self.path != before.path:
-            search(pickle.loads(self.path) if self.path else _own_path)
+        if self.searched != sys.path:
+            _search(self.searched)
         if self.belongings is not None:
             self.belongings.put_back()
             self.belongings = None
@@ -93,7 +109,7 @@ class Host:
         _core.retire_worker_after(self.idle_ns_max)
 
 
-def search(path: list[str]) -> None:
+def _search(path: list[str]) -> None:
     """Makes it the path of this process."""
     sys.path[:] = path
     by_value.forget_searches()
@@ -108,7 +124,7 @@ def _set(variables: dict[str, str | None]) -> None:
 
 
 hosts: dict[tuple[int, int], Host] = {}  # the last one is that of now
-_own_path: list[str] = []
+_own_path: list[str] = []  # what new ones begin with
 
 
 def _forget_those_that_are_gone() -> None:
@@ -134,7 +150,7 @@ def turn_to(place: tuple[int, int]) -> Host:
     host = hosts.pop(place, None) or Host(place)
     hosts[place] = host
     if before is not None:
-        host.come_back(before)
+        host.come_back()
     while len(hosts) > _HOSTS_MAX:
         oldest = hosts.pop(next(iter(hosts)))
         if oldest.page is not None:
