@@ -212,3 +212,42 @@ def test_of_modules_that_an_importer_of_the_programs_has_made(tmp_path: Path) ->
     file = tmp_path / "changed.py"
     file.write_text("def step(): return STEP\n")
     check_program(tmp_path, "-c", IMPORTER.format(file=str(file)))
+
+
+MADE = """
+import sys, types
+import leveret
+
+class Kind:
+    pass
+
+def make(name, **contents):
+    made = sys.modules[name] = types.ModuleType(name)
+    vars(made).update(contents)
+    return made
+
+options = make("options", step=10, add=lambda x: x + STEP, Kind=Kind)
+package = make("of_parts", __path__=[])
+package.part = make("of_parts.part", value=5)
+STEP = 1
+
+def imports(x):
+    import options, of_parts.part
+    from of_parts.part import value
+    return options.add(x) + options.step + of_parts.part.value + value
+
+def names(x):
+    return options.step + x, options.Kind is Kind
+
+with leveret.ProcessExecutor(1, preload=()) as executor:
+    run = lambda f, *args: executor.submit(f, *args).result(60)
+    assert run(imports, 1) == 22 and run(names, 1) == (11, True)
+    options.step = 20
+    assert run(imports, 1) == 32 and run(names, 1) == (21, True)
+print("passed")
+"""
+
+
+def test_of_modules_that_the_program_has_made_without_code(tmp_path: Path) -> None:
+    """As tests stand in for packages that are not there."""
+    check_program(tmp_path, "-c", MADE)

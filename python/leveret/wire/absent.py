@@ -59,12 +59,27 @@ def _is_read_from(module: Any, file: str) -> bool:
 
 
 def _is_made_by_code(module: Any) -> bool:
-    """Whether it was made at run time, and exec() has put into it what it has: C code does, too."""
-    if type(module) is not types.ModuleType or "__builtins__" not in vars(module):
+    """Whether the program made it at run time, by exec() or of parts: C code makes modules, too."""
+    if type(module) is not types.ModuleType:
         return False
-    if _has_own_loader(module):
+    is_executed = "__builtins__" in vars(module)
+    if is_executed and _has_own_loader(module):
         return True
-    return all(getattr(module, each, None) is None for each in ("__file__", "__spec__"))
+    if any(getattr(module, each, None) is not None for each in ("__file__", "__spec__")):
+        return False
+    return is_executed or not any(_is_of_c(each, module) for each in list(vars(module).values()))
+
+
+_C_FUNCTIONS = (type, types.BuiltinFunctionType)
+
+
+def _is_of_c(value: Any, module: types.ModuleType) -> bool:
+    """Whether C code that has made the module, as Cython's does, has made what is in it."""
+    kind = type(value)
+    makers: list[Any] = [kind.__module__]
+    if issubclass(kind, _C_FUNCTIONS):
+        makers.append(getattr(value, "__module__", None))
+    return module.__name__ in makers or kind.__name__ == "PyCapsule"
 
 
 class _Searching(threading.local):

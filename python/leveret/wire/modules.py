@@ -179,8 +179,13 @@ def _texts_of(code: types.CodeType) -> set[str]:
 
 
 def imported_by(function: types.FunctionType) -> list[str]:
-    """Modules of this process that a function may import, or has under their names."""
-    return [name for name in _names_of(function.__code__) if name in sys.modules]
+    """Modules of this process that a function may import, or has under their names.
+
+    `import a.b` is a name of its own, and gives a.
+    """
+    names = list(_names_of(function.__code__))
+    tops = [name.partition(".")[0] for name in names if "." in name]
+    return [name for name in (*names, *tops) if name in sys.modules]
 
 
 # In a worker.
