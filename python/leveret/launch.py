@@ -50,7 +50,10 @@ def _is_this_program() -> bool:
     gives all of that, as those do that Cython has made, or nothing.
     """
     given: list[str] | None = getattr(sys, "orig_argv", None)
-    if given is None or given[:1] != sys.argv[: min(len(given), 1)] or len(given) > len(sys.argv):
+    kept = getattr(sys, "argv", None)
+    if not isinstance(kept, list):  # a program has taken it away, as what embeds Python may
+        kept = []
+    if given is None or given[:1] != kept[: min(len(given), 1)] or len(given) > len(kept):
         return False
     try:
         return os.path.samefile(sys.executable, "/proc/self/exe")  # noqa: PTH121

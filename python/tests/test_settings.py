@@ -72,6 +72,12 @@ with leveret.ProcessExecutor(1) as executor:
     seen = executor.submit(settings).result(60)
 assert seen["numpy"]["divide"] == "warn" and seen["numpy"]["invalid"] == "raise"
 """,
+    "arguments_that_the_program_has_taken_away": """
+for take_away in ("del sys.argv", "sys.argv = None", "sys.argv = ('a',)"):
+    exec(take_away)
+    with leveret.ProcessExecutor(1, preload=()) as executor:
+        assert executor.submit(abs, -1).result(60) == 1
+""",
 }
 SHARED = """
 name = f"settings-{os.getpid()}"
