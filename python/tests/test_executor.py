@@ -301,3 +301,18 @@ def test_room_for_a_result_goes_with_a_call_that_cannot_be_handed_over(
     with pytest.raises(leveret.OutOfMemory):
         pool.submit(gives_much, bytes(20 << 20)).result()
     assert pool._pool.space.reserved == 0
+
+
+def test_who_closes_what_has_ended_needs_no_thread_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program may fork next, which Python warns of where there are others."""
+    started: list[str] = []
+    start = threading.Thread.start
+
+    def note(thread: threading.Thread) -> None:
+        started.append(thread.name)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", note)
+    with ProcessExecutor(1) as pool:
+        assert pool.submit(int).result(30) == 0
+    assert pool._pool.closed.is_set() and "leveret-closer" not in started

@@ -67,6 +67,17 @@ def test_an_end_that_a_signal_leaves_is_taken_over() -> None:
     pool.shutdown()
 
 
+def test_a_thread_closes_where_a_signal_takes_its_caller_away() -> None:
+    pool = ProcessExecutor(1)
+    assert pool.submit(int).result(SECONDS_MAX) == 0
+    inner: Any = pool._pool
+    runtime = inner.runtime = Interrupted(inner.runtime)
+    runtime.may_raise.set()
+    with pytest.raises(KeyboardInterrupt):
+        pool.shutdown()
+    assert inner.closed.wait(SECONDS_MAX)
+
+
 def test_a_thread_for_callbacks_that_cannot_start_is_started_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -147,9 +158,6 @@ def late_pool(*callbacks: Callable[[object], object]) -> Any:
     pool = ProcessExecutor(1)
     inner: Any = pool._pool
     pool.shutdown()
-    for thread in threading.enumerate():
-        if thread.name == "leveret-closer":
-            thread.join(SECONDS_MAX)
     for each in callbacks:
         future: Future[Any] = Future()
         future.add_done_callback(each)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import threading
 import weakref
 from collections import deque
@@ -27,6 +28,18 @@ class Exit:
 
     has_begun = False
     forks = 0  # how many lie between it and the first process
+
+
+def close_apart(pool: Pool) -> None:
+    """Closes what has ended, on a thread of its own.
+
+    The runtime cannot be closed from its own thread, and nobody may be waiting. The closer may be
+    the one to free the runtime, which needs the GIL: the interpreter waits for it.
+    """
+    if sys.is_finalizing():  # a thread that begins now never comes to run
+        return
+    with contextlib.suppress(RuntimeError):  # the interpreter ends: its exit handler closes
+        threading.Thread(target=pool.close, name="leveret-closer", daemon=False).start()
 
 
 def _at_exit() -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-import sys
 import threading
 from collections import deque
 from concurrent import futures
@@ -416,12 +415,18 @@ class Pool:
                     note_taken_back(work.future)
         for work in withdrawn:
             work.future._withdraw()
-        self.look_for_end()
-        if wait:
-            if self.port.is_own_thread:
-                self.look_after_calls()
-            self.idle.wait()
-            self.close()
+        closes = wait and not (self.port.is_own_thread or self.telling.is_own_thread)
+        try:
+            self.look_for_end(closes)
+            if wait:
+                if self.port.is_own_thread:
+                    self.look_after_calls()
+                self.idle.wait()
+                self.close()
+        except BaseException:  # of a signal's handler
+            if closes and self.idle.is_set():
+                closing.close_apart(self)
+            raise
 
     def look_after_calls(self) -> None:
         """Until the last has ended. In a callback: while it waits, no other thread may do that."""
@@ -445,8 +450,8 @@ class Pool:
                 work.future._state = "PENDING"
         return left
 
-    def look_for_end(self) -> None:
-        """After shutdown(): the last call to end closes the runtime, on a thread of its own."""
+    def look_for_end(self, closes: bool = False) -> None:
+        """After shutdown(): the last end has a thread close the runtime, if no caller closes it."""
         if not self.is_shut_down or self.running or self.ends.open or self.idle.is_set():
             return
         self.sources.feed()  # drops mappings that have nothing left
@@ -456,12 +461,8 @@ class Pool:
             if is_at_work or self.idle.is_set():
                 return
             self.idle.set()
-        if sys.is_finalizing():  # a thread that begins now never comes to run
-            return
-        # The runtime cannot be closed from its own thread, and nobody may be waiting. The closer
-        # may be the one to free the runtime, which needs the GIL: the interpreter waits for it.
-        with contextlib.suppress(RuntimeError):  # the interpreter ends: its exit handler closes
-            threading.Thread(target=self.close, name="leveret-closer", daemon=False).start()
+        if not closes:
+            closing.close_apart(self)
 
     def close(self) -> None:
         """Once. Where a signal's handler raises in here, another caller, then or later, closes."""
