@@ -17,7 +17,7 @@ import time
 from typing import Any
 
 from . import contestants
-from .python_bench import figure, machine
+from .figures import figure, report
 
 INPUTS = 200
 BAD = {
@@ -105,7 +105,7 @@ def has_traceback(error: BaseException) -> bool:
 
 
 def measure(quick: bool) -> dict[str, Any]:
-    """Runs the bench and returns its report, in the form leveret-bench prints."""
+    """Runs the bench and returns its report."""
     seconds = 30.0 if quick else 60.0
     figures: dict[str, Any] = {}
     for name in ("leveret", *RIVALS):
@@ -122,9 +122,4 @@ def measure(quick: bool) -> dict[str, Any]:
         figures[key + "seconds"] = figure([found.get("seconds", 2 * seconds)], "s")
         if is_ended or not found:
             print(f"{name} did not end by itself, or took its host with it", file=sys.stderr)
-    return {
-        "bench": "bad-inputs",
-        "figures": figures,
-        "machine": machine(),
-        "commit": "unknown",
-    }
+    return report("bad-inputs", figures)

@@ -24,7 +24,7 @@ from typing import Any, Callable
 
 from .. import Cluster, available_cores, builtin, sliced
 from ..cluster.libraries import name_of
-from .python_bench import figure, machine
+from .figures import figure, report
 
 WORKERS = 3
 CALL_US = 10
@@ -234,4 +234,4 @@ def measure(quick: bool) -> dict[str, Any]:
     for key, rival in rivals.items():
         goal = "<= 0.5" if key == "map_over_dask" else ""
         figures[key] = figure([each[key] for each in rounds], "", goal, rival)
-    return {"bench": "cluster", "figures": figures, "machine": machine(), "commit": "unknown"}
+    return report("cluster", figures)

@@ -22,7 +22,7 @@ from typing import Any
 
 from ..errors import Overran
 from ..executor import ProcessExecutor
-from .python_bench import RIVAL, figure, machine
+from .figures import RIVAL, figure, report
 
 CALL_SECONDS, GONE_SECONDS = 8, 1.0
 LIMITS = (0.02, 0.1, 0.3)
@@ -125,7 +125,7 @@ def measure_ctrl_c(quick: bool) -> dict[str, Any]:
         unit = "s" if key.endswith("exit") else ""
         rival = RIVAL if key.startswith("ppe_") else None
         figures[key] = figure(all_of, unit, goals.get(key, ""), rival)
-    return {"bench": "ctrl-c", "figures": figures, "machine": machine(), "commit": "unknown"}
+    return report("ctrl-c", figures)
 
 
 def forever() -> None:
@@ -153,4 +153,4 @@ def measure_time_out(quick: bool) -> dict[str, Any]:
         "overrun_ms": figure([worst], "ms", "<= 20"),
         "overrun_ms_p50": figure([statistics.median(over)], "ms"),
     }
-    return {"bench": "time-out", "figures": figures, "machine": machine(), "commit": "unknown"}
+    return report("time-out", figures)

@@ -24,7 +24,7 @@ from typing import Any, Callable
 
 from .. import Runtime, available_cores, builtin, wait_all
 from ..executor import ProcessExecutor
-from .python_bench import RIVAL, figure, machine, timed
+from .figures import figure, ratios, report, timed
 
 CALLS, BAD = 20, 7
 CRASH_SECONDS_MAX = 30.0
@@ -51,16 +51,6 @@ def _stream(pool: Executor, count: int) -> float:
     return timed(count, work)
 
 
-def _report(name: str, figures: dict[str, Any]) -> dict[str, Any]:
-    return {"bench": name, "figures": figures, "machine": machine(), "commit": "unknown"}
-
-
-def _ratios(
-    ours: list[float], theirs: list[float], goal: str, rival: str = RIVAL
-) -> dict[str, Any]:
-    return figure([a / b for a, b in zip(ours, theirs)], "", goal, rival)
-
-
 def _beside_pool(
     name: str,
     streams: list[float],
@@ -68,11 +58,11 @@ def _beside_pool(
     rivals: tuple[list[float], list[float]],
     goals: tuple[str, str],
 ) -> dict[str, Any]:
-    return _report(
+    return report(
         name,
         {
-            "stream_over_ppe": _ratios(streams, rivals[0], goals[0]),
-            "p50_over_ppe": _ratios(singles, rivals[1], goals[1]),
+            "stream_over_ppe": ratios(streams, rivals[0], goals[0]),
+            "p50_over_ppe": ratios(singles, rivals[1], goals[1]),
             "stream_us": figure(streams, "us"),
             "p50_us": figure(singles, "us"),
             "ppe_stream_us": figure(rivals[0], "us"),
@@ -145,11 +135,11 @@ def measure_array(quick: bool) -> dict[str, Any]:
             theirs.append(_middle(count, lambda: pool.submit(echo, array).result()))
             ours.append(_middle(count, lambda: executor.submit(echo, array).result()))
             copies.append(_middle(count * 4, copy))
-    return _report(
+    return report(
         "python-array",
         {
-            "over_ppe": _ratios(ours, theirs, "<= 0.1"),
-            "over_memcpy": _ratios(ours, copies, "<= 3", "2 MiB copied in this process"),
+            "over_ppe": ratios(ours, theirs, "<= 0.1"),
+            "over_memcpy": ratios(ours, copies, "<= 3", "2 MiB copied in this process"),
             "array_us": figure(ours, "us"),
             "ppe_us": figure(theirs, "us"),
             "memcpy_us": figure(copies, "us"),
@@ -229,4 +219,4 @@ def measure_crashes(quick: bool) -> dict[str, Any]:
                 goal = {"once": f"= {CALLS}", "always": f"= {CALLS - 1}"}[how]
                 key = f"{how}_done" if name == "leveret" else f"{name}_{how}_done"
                 figures[key] = figure([done], "calls", goal if name == "leveret" else "")
-    return _report("crash-test", figures)
+    return report("crash-test", figures)

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from .python_bench import figure, machine
+from .figures import figure, report
 
 # As tests/exercise/exercise_test.cpp.
 _PROGRAMS = {"threads": 8_000, "sim": 10_500, "processes": 1_200, "pool": 400}
@@ -51,21 +51,21 @@ def _run(program: Path, *words: str) -> dict[str, Any]:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1):
         raise OSError(f"{' '.join(command)} did not work: {done.stderr}")
-    report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return report
+    said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return said
 
 
 def measure(quick: bool) -> dict[str, Any]:
-    """Runs the bench and returns its report, in the form leveret-bench prints."""
+    """Runs the bench and returns its report."""
     exerciser = find_exerciser("leveret-exercise")
     planted = find_exerciser("leveret-exercise-planted")
     start = time.perf_counter()
     programs = failures = 0
     for where, count in (_QUICK if quick else _PROGRAMS).items():
         words = ["--machine", where, "--programs", str(count), "--jobs", "2", "--failures", "100"]
-        report = _run(exerciser, *words, "--no-shrink")
-        programs += report["programs"]
-        failures += report["failures"]
+        said = _run(exerciser, *words, "--no-shrink")
+        programs += said["programs"]
+        failures += said["failures"]
     figures = {
         "programs": figure([programs], "", "" if quick else ">= 20000"),
         "failures": figure([failures], "", "= 0"),
@@ -75,9 +75,4 @@ def measure(quick: bool) -> dict[str, Any]:
         found = _run(planted, "--planted")
         figures["planted_found"] = figure([found["planted_found"]], "", f"= {found['planted']}")
         figures["planted"] = figure([found["planted"]], "")
-    return {
-        "bench": "exercise",
-        "figures": figures,
-        "machine": machine(),
-        "commit": "unknown",
-    }
+    return report("exercise", figures)

@@ -20,7 +20,7 @@ import sys
 from typing import Any
 
 from ..errors import Status, Unavailable
-from .python_bench import figure, machine
+from .figures import figure, report
 
 RANKS = 4
 # In phases, as programs do that wait for what they offload; and by dependencies.
@@ -88,7 +88,7 @@ def _likelihoods(
 
 
 def measure(quick: bool) -> dict[str, Any]:
-    """Runs the bench and returns its report, in the form leveret-bench prints."""
+    """Runs the bench and returns its report."""
     tasks = 40 if quick else 1000
     rounds, trees = (1, 2) if quick else (7, 25)
     found = run_ranks(RANKS, "abort", tasks)
@@ -103,4 +103,4 @@ def measure(quick: bool) -> dict[str, Any]:
         goal = "" if schedule else "< 1"
         times = [each[schedule] for each in of_ranks]
         figures.update(_likelihoods(times, trees, prefix, goal))
-    return {"bench": "mpi", "figures": figures, "machine": machine(), "commit": "unknown"}
+    return report("mpi", figures)

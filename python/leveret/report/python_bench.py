@@ -6,48 +6,16 @@ pool is a stream of submits whose results are then collected, and so is a round 
 
 from __future__ import annotations
 
-import platform
-import statistics
-import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from typing import Any, Callable
+from typing import Any
 
 from .. import Runtime, available_cores, builtin, wait_all
-
-RIVAL = "concurrent.futures.ProcessPoolExecutor, as many workers"
-
-
-def timed(count: int, work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return (time.perf_counter() - start) * 1e6 / count
-
-
-def figure(
-    values: list[float], unit: str, goal: str = "", rival: str | None = None
-) -> dict[str, Any]:
-    return {
-        "value": statistics.median(values),
-        "unit": unit,
-        "spread": [min(values), max(values)],
-        "runs": len(values),
-        "rival": rival,
-        "goal": goal,
-    }
-
-
-def machine() -> dict[str, Any]:
-    return {
-        "cpu": platform.processor() or platform.machine(),
-        "cores": available_cores(),
-        "kernel": platform.release(),
-        "python": platform.python_version(),
-    }
+from .figures import figure, ratios, report, timed
 
 
 def measure(quick: bool) -> dict[str, Any]:
-    """Runs the bench and returns its report, in the form leveret-bench prints."""
+    """Runs the bench and returns its report."""
     rounds, pooled, singles, bulk = (7, 2_000, 20_000, 1_000_000)
     if quick:
         rounds, pooled, singles, bulk = (3, 200, 2_000, 50_000)
@@ -72,15 +40,13 @@ def measure(quick: bool) -> dict[str, Any]:
             pool_us.append(timed(pooled, stream_pool))
             one.append(timed(singles, stream_tasks))
             many.append(timed(bulk, lambda: runtime.submit_bulk(null, count=bulk).wait()))
-    return {
-        "bench": "python",
-        "figures": {
-            "one_over_ppe": figure([a / b for a, b in zip(one, pool_us)], "", "<= 0.02", RIVAL),
-            "bulk_over_ppe": figure([a / b for a, b in zip(many, pool_us)], "", "<= 0.002", RIVAL),
+    return report(
+        "python",
+        {
+            "one_over_ppe": ratios(one, pool_us, "<= 0.02"),
+            "bulk_over_ppe": ratios(many, pool_us, "<= 0.002"),
             "one_us": figure(one, "us"),
             "bulk_us": figure(many, "us"),
             "ppe_us": figure(pool_us, "us"),
         },
-        "machine": machine(),
-        "commit": "unknown",
-    }
+    )

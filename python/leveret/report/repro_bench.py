@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import papers
 from . import repro
-from .python_bench import figure, machine
+from .figures import figure, report
 
 _QUICK = ("T5.2", "T5.3 start", "T5.3 end", "T6.8 SLED")
 
@@ -23,4 +23,4 @@ def measure(quick: bool) -> dict[str, Any]:
     }
     for each in outcomes:
         figures[each.row.id.replace(" ", "_")] = figure([each.value], each.row.unit)
-    return {"bench": "repro", "figures": figures, "machine": machine(), "commit": "unknown"}
+    return report("repro", figures)

@@ -15,7 +15,7 @@ import sys
 import time
 from typing import Any
 
-from .python_bench import RIVAL, figure, machine
+from .figures import figure, ratios, report
 
 _FIRST = """
 import time
@@ -53,7 +53,7 @@ def _run(words: list[str]) -> tuple[float, str]:
 
 
 def measure(quick: bool) -> dict[str, Any]:
-    """Runs the bench and returns its report, in the form leveret-bench prints."""
+    """Runs the bench and returns its report."""
     rounds = 2 if quick else 15
     values: dict[str, list[float]] = {}
     for _ in range(rounds):
@@ -66,8 +66,5 @@ def measure(quick: bool) -> dict[str, Any]:
     goals = {"import_ms": "<= 100", "help_ms": "<= 250"}
     figures = {key: figure(all_of, "ms", goals.get(key, "")) for key, all_of in values.items()}
     for key in ("first_result", "program"):
-        pairs = zip(values[f"{key}_ms"], values[f"ppe_{key}_ms"])
-        figures[f"{key}_over_ppe"] = figure(
-            [ours / theirs for ours, theirs in pairs], "", "", RIVAL
-        )
-    return {"bench": "start", "figures": figures, "machine": machine(), "commit": "unknown"}
+        figures[f"{key}_over_ppe"] = ratios(values[f"{key}_ms"], values[f"ppe_{key}_ms"])
+    return report("start", figures)
