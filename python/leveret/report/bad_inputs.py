@@ -60,22 +60,8 @@ def contest(name: str, seconds: float) -> None:
     """One executor; prints what it did as JSON, and ends the process."""
     begin = time.monotonic()
     executor = contestants.ALL[name](2, CALL_SECONDS, CALL_BYTES)
-    outcomes: list[Any] = []
-    futures = []
-    for i in range(INPUTS):
-        try:
-            futures.append(executor.submit(treat, i, BAD.get(i, "")))
-        except Exception as error:  # the pool is broken  # noqa: PERF203
-            futures.append(error)
-    for future in futures:
-        left = max(0.05, begin + seconds - time.monotonic())
-        try:
-            if isinstance(future, Exception):
-                raise future
-            outcomes.append(executor.result(future, left))
-        except BaseException as error:
-            outcomes.append(error)
-    found = judge(outcomes)
+    inputs = [(i, BAD.get(i, "")) for i in range(INPUTS)]
+    found = judge(executor.outcomes(treat, inputs, seconds))
     found["seconds"] = time.monotonic() - begin
     print(json.dumps(found), flush=True)
     with contextlib.suppress(BaseException):

@@ -14,13 +14,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import get_context
 from typing import Any, Callable
 
-PACKAGES = {  # what is installed as what
-    "leveret": "leveret",
-    "ppe": "",
+from .. import version as own_version
+
+PACKAGES = {  # what is installed as what, but for those that are there always
     "loky": "loky",
     "pebble": "Pebble",
     "mpire": "mpire",
@@ -53,6 +54,29 @@ class Contestant:
 
     def result(self, future: Any, seconds: float) -> Any:
         return future.result(timeout=seconds)
+
+    def outcomes(
+        self, function: Callable[..., Any], calls: Iterable[tuple[Any, ...]], seconds: float
+    ) -> list[Any]:
+        """Of each call what it returned, or what it failed with: also when the pool is broken, or
+        when all of them together take longer than that."""
+        end = time.monotonic() + seconds
+        futures: list[Any] = []
+        for arguments in calls:
+            try:
+                futures.append(self.submit(function, *arguments))
+            except Exception as error:  # noqa: PERF203
+                futures.append(error)
+        outcomes: list[Any] = []
+        for future in futures:
+            if isinstance(future, Exception):
+                outcomes.append(future)
+                continue
+            try:
+                outcomes.append(self.result(future, max(0.1, end - time.monotonic())))
+            except BaseException as error:
+                outcomes.append(error)
+        return outcomes
 
     def close(self) -> None:
         self.executor.shutdown()
@@ -168,22 +192,11 @@ ALL: dict[str, type[Contestant]] = {
 
 def installed() -> dict[str, str]:
     """The contestants that are here, and their versions."""
-    found = {}
+    found = {"leveret": own_version(), "ppe": ".".join(map(str, sys.version_info[:3]))}
     for name, package in PACKAGES.items():
-        if not package or name == "leveret":
-            found[name] = (
-                ".".join(map(str, sys.version_info[:3])) if not package else _own_version()
-            )
-            continue
         with contextlib.suppress(PackageNotFoundError):
             found[name] = version(package)
     return found
-
-
-def _own_version() -> str:
-    from .. import version as own
-
-    return str(own())
 
 
 def _end_group(leader: subprocess.Popen[Any]) -> None:

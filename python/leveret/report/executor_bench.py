@@ -14,7 +14,6 @@ import os
 import signal
 import statistics
 import tempfile
-import time
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
@@ -24,9 +23,11 @@ from typing import Any, Callable
 
 from .. import Runtime, available_cores, builtin, wait_all
 from ..executor import ProcessExecutor
+from . import contestants
 from .figures import figure, ratios, report, timed
 
 CALLS, BAD = 20, 7
+CRASHED = ("leveret", "ppe", "loky", "pebble")
 CRASH_SECONDS_MAX = 30.0
 
 
@@ -156,66 +157,18 @@ def crash_once(flag: str, value: int) -> int:
     return value
 
 
-def _count_done(submit: Callable[..., Any], flag: Path) -> int:
-    """How many of the calls are done, within a time."""
-    flag.touch()
-    futures = []
-    for i in range(CALLS):
-        try:
-            futures.append(submit(crash_once, str(flag) if i == BAD else "", i))
-        except Exception:  # the pool is dead  # noqa: PERF203
-            break
-    end = time.monotonic() + CRASH_SECONDS_MAX
-    done = 0
-    for i, future in enumerate(futures):
-        try:
-            done += future.result(timeout=max(0.1, end - time.monotonic())) == i
-        except Exception:  # noqa: PERF203
-            continue
-    return done
-
-
-def _contestants() -> dict[str, Callable[[], Any]]:
-    """Executors by name, each with submit() and shutdown() or stop(); those that are installed."""
-    spawn = get_context("spawn")
-    all_of: dict[str, Callable[[], Any]] = {
-        "leveret": lambda: ProcessExecutor(2),
-        "ppe": lambda: ProcessPoolExecutor(2, mp_context=spawn),
-    }
-    try:
-        from loky import ProcessPoolExecutor as LokyExecutor
-
-        all_of["loky"] = lambda: LokyExecutor(2)
-    except ImportError:
-        pass
-    try:
-        from pebble import ProcessPool
-
-        class Pebble:
-            def __init__(self) -> None:
-                self.pool: Any = ProcessPool(2, context=spawn)
-
-            def submit(self, function: Callable[..., Any], *args: Any) -> Any:
-                return self.pool.schedule(function, args=args)
-
-            def shutdown(self) -> None:
-                self.pool.stop()
-                self.pool.join()
-
-        all_of["pebble"] = Pebble
-    except ImportError:
-        pass
-    return all_of
-
-
 def measure_crashes(quick: bool) -> dict[str, Any]:
     figures = {}
     with tempfile.TemporaryDirectory(prefix="leveret-crash-") as folder:
-        for name, make in _contestants().items():
+        for name in (each for each in CRASHED if each in contestants.installed()):
             for how in ("once", "always"):
-                executor = make()
-                done = _count_done(executor.submit, Path(folder) / how)
-                executor.shutdown()
+                flag = Path(folder) / how
+                flag.touch()
+                calls = [(str(flag) if i == BAD else "", i) for i in range(CALLS)]
+                executor = contestants.ALL[name](2)
+                outcomes = executor.outcomes(crash_once, calls, CRASH_SECONDS_MAX)
+                executor.close()
+                done = sum(value == i for i, value in enumerate(outcomes))
                 goal = {"once": f"= {CALLS}", "always": f"= {CALLS - 1}"}[how]
                 key = f"{how}_done" if name == "leveret" else f"{name}_{how}_done"
                 figures[key] = figure([done], "calls", goal if name == "leveret" else "")

@@ -107,22 +107,7 @@ def _is_growing(path: Path) -> bool:
 
 def _with_a_crash(kind: type[Contestant]) -> tuple[int, BaseException | None, bool]:
     """Good calls that are done, of 19; what the bad one failed with; and whether others did."""
-    executor = kind(2)
-    calls: list[Any] = []
-    for i in range(20):
-        try:
-            calls.append(executor.submit(crash_at, i, 7))
-        except Exception as error:  # noqa: PERF203
-            calls.append(error)
-    outcomes: list[Any] = []
-    end = time.monotonic() + GIVE_UP_SECONDS
-    for each in calls:
-        try:
-            if isinstance(each, Exception):
-                raise each
-            outcomes.append(executor.result(each, max(0.1, end - time.monotonic())))
-        except BaseException as error:  # noqa: PERF203
-            outcomes.append(error)
+    outcomes = kind(2).outcomes(crash_at, [(i, 7) for i in range(20)], GIVE_UP_SECONDS)
     done = sum(outcomes[i] == i * i for i in range(20) if i != 7)
     bad = outcomes[7] if isinstance(outcomes[7], BaseException) else None
     return done, bad, any(type(each) is type(bad) for i, each in enumerate(outcomes) if i != 7)
