@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import math
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Closed, Status
@@ -40,10 +41,7 @@ class ClusterArray(StaysHere):
     @property
     def nbytes(self) -> int:
         """Bytes of all chunks together."""
-        count = 1
-        for each in self.shape:
-            count *= each
-        return int(count * self.dtype.itemsize)
+        return int(math.prod(self.shape) * self.dtype.itemsize)
 
     def __repr__(self) -> str:
         chunks = len(self._handles)

@@ -14,11 +14,11 @@ from ..executor.ending import end_mapping
 from ..executor.items import Items
 from ..executor.mapping import in_order
 from ..executor.options import DEFAULTS
+from ..said import text_of
 from ..wire import by_value, chunks
 from ..wire.errors import dump_error
 from .items import Apart, load_items
 from .names import Head, Report
-from .raised import dump_raised
 
 if TYPE_CHECKING:
     from ..executor import ProcessExecutor
@@ -63,6 +63,15 @@ def _load(pickled: bytes) -> Any:
     return _Unpickler(io.BytesIO(pickled)).load()
 
 
+def _dump_raised(error: BaseException, node: str) -> bytes:
+    """What a call has raised, as it travels to the driver, with the text of its cause."""
+    if isinstance(error, TaskFailed):
+        error.node = node
+        error.args = (f"{text_of(error)} (on {node})", *error.args[1:])
+    cause = error.__cause__
+    return dump_error(error, "" if cause is None else text_of(cause).strip('\n"'))
+
+
 class Calls:
     """The calls of a batch under way on an executor, in order. errors: of those without one."""
 
@@ -89,12 +98,12 @@ class Calls:
                 continue
             value = next(values)
             if isinstance(value, BaseException):
-                found.add_error(dump_raised(value, node))
+                found.add_error(_dump_raised(value, node))
                 continue
             try:
                 found.add(value)
             except BaseException as error:  # a pickler may raise what it likes
-                found.add_error(dump_raised(error, node))
+                found.add_error(_dump_raised(error, node))
         return found
 
     def cancel(self) -> None:

@@ -169,9 +169,7 @@ class Cluster(StaysHere):
         import numpy as np
 
         self._check_open()
-        if not isinstance(array, ClusterArray):
-            kind = type(array).__name__
-            raise TypeError(f"array must be one of Cluster.scatter() or empty_like(), not {kind}")
+        _check_array(array)
         kind = array.dtype if dtype is None else np.dtype(dtype)
         if kind.hasobject:
             raise TypeError(f"dtype: expected one of numbers, got {kind}")
@@ -179,9 +177,7 @@ class Cluster(StaysHere):
 
     def gather(self, array: ClusterArray) -> Any:
         """The array's chunks as one NumPy array here; see ClusterArray.gather()."""
-        if not isinstance(array, ClusterArray):
-            kind = type(array).__name__
-            raise TypeError(f"array must be one of Cluster.scatter() or empty_like(), not {kind}")
+        _check_array(array)
         return array.gather()
 
     # Work.
@@ -216,19 +212,8 @@ class Cluster(StaysHere):
         name = libraries.name_of(procedure)
         planned = plan(procedure, args, self._driver.engine)
         earlier, options = checked_submit(after, priority, grain, task_timeout, max_attempts)
-        job = TaskJob(
-            self._new_key(),
-            self._settings,
-            name,
-            planned.arguments,
-            planned.cuts,
-            planned.length,
-            options,
-            grain,
-            self._pace(name),
-            priority,
-            earlier,
-        )
+        key, pace = self._new_key(), self._pace(name)
+        job = TaskJob(key, self._settings, name, planned, options, grain, pace, priority, earlier)
         ticket = ClusterTicket(self._driver, job, procedure)
         for each in list(self._tickets):
             if _is_over(each):
@@ -388,6 +373,12 @@ class Cluster(StaysHere):
         if key not in self._paces and len(self._paces) >= PACES_MAX:
             self._paces.clear()
         return self._paces.setdefault(key, Pace(self._aim))
+
+
+def _check_array(array: Any) -> None:
+    if not isinstance(array, ClusterArray):
+        kind = type(array).__name__
+        raise TypeError(f"array must be one of Cluster.scatter() or empty_like(), not {kind}")
 
 
 def _is_over(ticket: ClusterTicket) -> bool:

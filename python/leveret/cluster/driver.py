@@ -1,7 +1,7 @@
 """The driver: one thread that cuts jobs into pieces, sends them, and takes in what comes back.
 
-1. Whoever submits, and the engine when it tells of pieces, puts an event into the inbox.
-2. The driver takes all events there are, then fills the engine up to what its pace allows.
+1. Whoever submits, and the engine when it tells of pieces, puts a function into the inbox.
+2. The driver calls all there are, then fills the engine up to what its pace allows.
 3. A piece whose node was lost goes back to its job, and is sent again; so is one whose node lacks
    a library or a job's head, with what it lacks.
 So jobs need no lock: only this thread touches them.
@@ -37,7 +37,7 @@ class Driver:
         self.engine = engine
         self.settings = settings
         self.wait_for_nodes = wait_for_nodes
-        self.inbox: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
+        self.inbox: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
         self.jobs: list[Job] = []
         self.pieces: dict[str, Piece] = {}  # under way, by key
         self.reached = time.monotonic()  # when there was a node last
@@ -77,7 +77,7 @@ class Driver:
 
         The caller may do that again, when a Ctrl-C has left it. Raises what the engine has raised.
         """
-        self.inbox.put(None)
+        self.call(self._stop)
         self.thread.join()
         error, self.error = self.error, None
         if error is not None:
@@ -85,9 +85,12 @@ class Driver:
 
     def abandon(self) -> None:
         """Ends the thread when it has no work, as nobody can give it more. From a finalizer."""
-        self.inbox.put(self._let_go)
+        self.call(self._let_go)
 
     # The driver's own thread.
+
+    def _stop(self) -> None:
+        self.is_stopped = True
 
     def _let_go(self) -> None:
         self.is_abandoned = True
@@ -114,10 +117,10 @@ class Driver:
 
     def _drive(self) -> None:
         while not self.is_stopped:
-            self._wait()
             with contextlib.suppress(queue.Empty):
+                self.inbox.get(timeout=TICK_SECONDS if self.jobs else None)()
                 while not self.is_stopped:
-                    self._do(self.inbox.get_nowait())
+                    self.inbox.get_nowait()()
             if not self.is_stopped:
                 self._fill()
                 self._look_for_late()
@@ -129,17 +132,7 @@ class Driver:
         """What came while it was stopped; of what comes later is_stopped has told already."""
         with contextlib.suppress(queue.Empty):
             while True:
-                self._do(self.inbox.get_nowait())
-
-    def _wait(self) -> None:
-        with contextlib.suppress(queue.Empty):
-            self._do(self.inbox.get(timeout=TICK_SECONDS if self.jobs else None))
-
-    def _do(self, event: Callable[[], object] | None) -> None:
-        if event is None:
-            self.is_stopped = True
-        else:
-            event()
+                self.inbox.get_nowait()()
 
     def _add(self, job: Job) -> None:
         if not self.jobs:

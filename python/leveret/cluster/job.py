@@ -90,7 +90,7 @@ class Job:
         self.unfit: set[str] = set()  # nodes that cannot run it, a library of which they lack
         self.leaves_copies = False  # some run, and nobody waits for them
         self.finished = threading.Event()
-        self.callbacks: list[Callable[[Job], object]] = []
+        self.callbacks: list[Callable[[], object]] = []
         self.callback_lock = threading.Lock()
 
     def begin_with(self, head: Head) -> None:
@@ -131,9 +131,8 @@ class Job:
 
     def is_ready(self) -> bool:
         """Whether what must be done before is done; if it has failed, so has this."""
-        for other in self.after:
-            if not other.finished.is_set():
-                return False
+        if not all(other.finished.is_set() for other in self.after):
+            return False
         bad = next((each for each in self.after if each.outcome() is not None), None)
         if bad is not None and not self.finished.is_set():
             text = f"did not run: what it was to come after has failed: {bad.outcome()}"
@@ -223,19 +222,19 @@ class Job:
             self.finished.set()
             called, self.callbacks = self.callbacks, []
         for each in called:
-            each(self)
+            each()
 
     def let_go(self) -> None:
         """Frees what only pieces need."""
         self.head, self.parcels, self.head_to_pack = b"", {}, None
 
-    def call_back(self, function: Callable[[Job], object]) -> None:
+    def call_back(self, function: Callable[[], object]) -> None:
         """Calls it when the job has ended, on the driver's thread, or now. Any thread."""
         with self.callback_lock:
             if not self.finished.is_set():
                 self.callbacks.append(function)
                 return
-        function(self)
+        function()
 
     def outcome(self) -> BaseException | None:
         """Why a job that has finished did not end well."""

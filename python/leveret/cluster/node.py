@@ -260,23 +260,15 @@ def share_of(worker: Any) -> tuple[int, int]:
     return max(1, worker.state.nthreads), int(worker.memory_manager.memory_limit or 0)
 
 
-def known_node(cluster: str, worker: Any) -> Node | None:
-    return _nodes.get((cluster, address_here(worker)))
-
-
-def perform(note: bytes, *arrays: Any) -> Any:
+def perform(pickled: bytes, *arrays: Any) -> Any:
     """What the engine runs for a piece; see names.Note. Failures of the piece are in the report.
 
     A small report is given pickled, as engines spend more on objects than on bytes.
     """
-    told = pickle.loads(note)
-    report = _perform(Note(*told), arrays)
-    if (
-        told[-1]
-        or sum(getattr(each, "nbytes", SMALL_BYTES) for each in report.outputs) > SMALL_BYTES
-    ):
-        return report
-    return pickle.dumps(report, 5)
+    note = Note(*pickle.loads(pickled))
+    report = _perform(note, arrays)
+    size = sum(getattr(each, "nbytes", SMALL_BYTES) for each in report.outputs)
+    return report if note.stays or size > SMALL_BYTES else pickle.dumps(report, 5)
 
 
 def _perform(note: Note, arrays: tuple[Any, ...]) -> Report:

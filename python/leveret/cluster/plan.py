@@ -7,7 +7,7 @@ and lengths that a signature asks for.
 from __future__ import annotations
 
 import operator
-from typing import Any, NamedTuple
+from typing import Any
 
 from .._core import Procedure, Sliced
 from ..arrays import memory_of, overlaps_itself, refuse_masked
@@ -15,18 +15,9 @@ from ..errors import InvalidArgument, Status
 from ..signature import FAR, MEMORY, Parameter, parse
 from .array import ClusterArray
 from .engine import Engine
-from .task_job import Cut
+from .task_job import Cut, Plan
 
 GIVEN = ("value", "range", *MEMORY)
-
-
-class Plan(NamedTuple):
-    """arguments: for the head, one for each that the caller passes. cuts: those that are
-    cut. length: of each along its first axis."""
-
-    arguments: tuple[tuple[str, Any], ...]
-    cuts: list[Cut]
-    length: int
 
 
 def plan(procedure: Procedure, args: tuple[Any, ...], engine: Engine) -> Plan:

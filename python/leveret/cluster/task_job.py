@@ -6,6 +6,7 @@ comes, and at no other time: a slice that was lost, or ran twice, is visible onc
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any, NamedTuple
 
@@ -27,6 +28,17 @@ class Cut(NamedTuple):
     place: int
 
 
+class Plan(NamedTuple):
+    """A call that was checked. arguments: for the head, one for each that the caller passes.
+
+    cuts: those that are cut. length: of each along its first axis.
+    """
+
+    arguments: tuple[tuple[str, Any], ...]
+    cuts: list[Cut]
+    length: int
+
+
 class TaskJob(Job):
     """A procedure over sliced arrays.
 
@@ -40,9 +52,7 @@ class TaskJob(Job):
         key: str,
         settings: NodeSettings,
         procedure: ProcedureName,
-        arguments: tuple[tuple[str, Any], ...],
-        cuts: list[Cut],
-        count: int,
+        plan: Plan,
         options: dict[str, Any],
         grain: int,
         pace: Pace,
@@ -51,8 +61,8 @@ class TaskJob(Job):
     ) -> None:
         super().__init__(key, pace, priority, after)
         self.procedure = procedure
-        self.cuts = cuts
-        self.total = count
+        self.cuts = cuts = plan.cuts
+        self.total = plan.length
         self.next = 0
         self.grain = grain
         lying = [each.array for each in cuts if isinstance(each.array, ClusterArray)]
@@ -60,7 +70,7 @@ class TaskJob(Job):
         self.stays = any(isinstance(c.array, ClusterArray) and c.kind != "in" for c in cuts)
         self.row_bytes = sum(_row_bytes(each.array) for each in cuts)
         self.most = max(1, SLICE_BYTES_MAX // max(1, self.row_bytes))
-        head = Head(self.key, settings, procedure, arguments, tuple(options.items()))
+        head = Head(self.key, settings, procedure, plan.arguments, tuple(options.items()))
         self.begin_with(head)
 
     def cut(self, nodes: int, slots: int) -> tuple[int, int, Any] | None:
@@ -137,7 +147,4 @@ _FIRST_OF = re.compile(r" \(the first of \d+ tasks that failed\)")
 
 
 def _row_bytes(array: Any) -> int:
-    count = 1
-    for each in array.shape[1:]:
-        count *= each
-    return int(count * array.dtype.itemsize)
+    return int(math.prod(array.shape[1:]) * array.dtype.itemsize)

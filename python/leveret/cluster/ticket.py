@@ -92,7 +92,7 @@ class ClusterTicket(StaysHere):
             if not woken.done():
                 woken.set_result(None)
 
-        def tell(_: Job) -> None:
+        def tell() -> None:
             with contextlib.suppress(RuntimeError):  # the loop was closed, and nobody waits there
                 loop.call_soon_threadsafe(wake)
 
@@ -192,12 +192,8 @@ def as_completed(
             raise TypeError(f"tickets must be tickets of a Cluster, not {kind}")
     _check_timeout(timeout)
     for each in pending:
-        each._job.call_back(functools.partial(_put, ready, each))
+        each._job.call_back(functools.partial(ready.put, each))
     return _ready(len(pending), ready, None if timeout is None else time.monotonic() + timeout)
-
-
-def _put(ready: Any, ticket: ClusterTicket, _: Job) -> None:
-    ready.put(ticket)
 
 
 def _ready(count: int, ready: Any, ends: float | None) -> Iterator[ClusterTicket]:
