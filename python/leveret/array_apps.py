@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from . import _core
 from .app_reports import Report, at_least
-from .records import ArrayDict
+from .records import CountedAppDict
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +24,7 @@ class ArrayReport(Report):
     """error: against double precision, relative to the largest element (fft: an average one)."""
 
 
-Run = Callable[..., ArrayDict]
+Run = Callable[..., CountedAppDict]
 _RUNS: dict[str, Run] = {
     "fft": _core.run_fft,
     "saxpy": _core.run_saxpy,

@@ -63,78 +63,44 @@ class SeenPool(TypedDict):
     workers: list[SeenWorker]
 
 
-class MandelbrotDict(TypedDict):
-    """What run_mandelbrot() reports."""
+class AppDict(TypedDict):
+    """What the run functions of all applications report."""
 
     seconds: float
     serial_seconds: float
     error: float
     correct: bool
+
+
+class CountedAppDict(AppDict):
+    """And most, such as run_lu(): how many tasks there were."""
+
+    tasks: int
+
+
+class MandelbrotDict(AppDict):
+    """What run_mandelbrot() reports."""
+
     iterations: int
     pieces: int
 
 
-class LuDict(TypedDict):
-    """What run_lu() reports."""
-
-    seconds: float
-    serial_seconds: float
-    error: float
-    correct: bool
-    tasks: int
-
-
-class BarnesHutDict(TypedDict):
+class BarnesHutDict(CountedAppDict):
     """What run_barnes_hut() reports."""
 
-    seconds: float
-    serial_seconds: float
-    error: float
-    correct: bool
     energy_drift: float
-    tasks: int
 
 
-class LikelihoodDict(TypedDict):
+class LikelihoodDict(CountedAppDict):
     """What run_likelihood() reports."""
 
-    seconds: float
-    serial_seconds: float
-    error: float
-    correct: bool
     log_likelihood: float
-    tasks: int
 
 
-class ArrayDict(TypedDict):
-    """What run_fft(), run_saxpy(), run_sgemv() and run_conv2d() report."""
-
-    seconds: float
-    serial_seconds: float
-    error: float
-    correct: bool
-    tasks: int
-
-
-class AesDict(TypedDict):
-    """What run_aes() reports."""
-
-    seconds: float
-    serial_seconds: float
-    error: float
-    correct: bool
-    tasks: int
-
-
-class ListRankingDict(TypedDict):
+class ListRankingDict(CountedAppDict):
     """What run_list_ranking() reports."""
 
-    seconds: float
-    serial_seconds: float
-    error: float
-    correct: bool
     sublists: int
-    tasks: int
 
 
 class PaperRowDict(TypedDict):
