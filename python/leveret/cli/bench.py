@@ -114,8 +114,7 @@ def print_figures(report: dict[str, Any], peers: bool) -> None:
     machine = report.get("machine", {})
     tables().print(
         f"{report.get('bench')} on {machine.get('cpu')}, {machine.get('cores')} cores, "
-        f"commit {report.get('commit')}",
-        highlight=False,
+        f"commit {report.get('commit')}"
     )
     columns = ["figure", "median", "unit", "spread", "goal", ""]
     table = Table(*columns, *(["measured against"] if peers else []))
@@ -150,7 +149,7 @@ def run_bench(arguments: list[str], timeout: Optional[float] = None) -> str:
     if done.returncode == USAGE:
         stop(USAGE, f"there is no bench '{arguments[0]}'; `leveret bench` lists them")
     if done.stderr:
-        notes().print(done.stderr.rstrip(), markup=False, highlight=False)
+        notes().print(done.stderr.rstrip())
     if done.returncode < 0:
         stop(ENVIRONMENT, f"leveret-bench was ended by signal {-done.returncode}")
     if done.returncode != 0:
@@ -168,7 +167,7 @@ def _list(as_json: bool) -> None:
         missing = error
     benches.update({name: what for name, (_, what) in _OWN.items()})
     if missing is not None:
-        notes().print(f"leveret: {missing}", markup=False, highlight=False)
+        notes().print(f"leveret: {missing}")
     if as_json:
         print_json({"benches": benches})
         return

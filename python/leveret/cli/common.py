@@ -46,12 +46,13 @@ def _console() -> type[Console]:
 
 def notes() -> Console:
     """For progress and messages: standard error, so that standard output is the result alone."""
-    return _console()(stderr=True, soft_wrap=True, markup=False)
+    return _console()(stderr=True, soft_wrap=True, markup=False, highlight=False)
 
 
 def tables() -> Console:
     """For results that people read. Wide enough for a table when nobody looks."""
-    return _console()(width=None if sys.stdout.isatty() else 120, markup=False)
+    width = None if sys.stdout.isatty() else 120
+    return _console()(width=width, markup=False, highlight=False)
 
 
 def plain(text: str) -> Text:

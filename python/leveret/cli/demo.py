@@ -313,6 +313,6 @@ def demo(
         print_json({"correct": correct, "runs": [asdict(r) for r in made.rows], "files": files})
     else:
         for what, path in files.items():
-            notes().print(f"{what}: {path}", markup=False, highlight=False)
+            notes().print(f"{what}: {path}")
     if not correct:
         stop(FAILED, "a result differs from the serial reference")

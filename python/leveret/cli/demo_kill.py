@@ -24,6 +24,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from .. import _core, apps
 from ..errors import Unavailable
+from ..process_stat import parent_of
 from ..runtime import Runtime
 from .common import FAILED, notes, print_json, stop, tables, writing
 
@@ -59,14 +60,6 @@ class Result:
     seconds: float
     serial_seconds: float
     sha256: str
-
-
-def parent_of(pid: int) -> int:
-    """The number of its parent; 0 when there is no such process."""
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
-    except OSError:
-        return 0
 
 
 def kill_worker(pid: int) -> None:
@@ -206,8 +199,7 @@ def report(result: Result, path: Path) -> None:
     compared = "byte for byte the serial one" if result.correct else "NOT the serial one"
     tables().print(
         f"{result.deaths} worker processes died, {result.reruns} tasks were run again. "
-        f"Picture {result.frames} is {compared}.",
-        highlight=False,
+        f"Picture {result.frames} is {compared}."
     )
-    tables().print(f"SHA-256 of its pixels: {result.sha256}", highlight=False)
-    notes().print(f"picture: {path}", markup=False, highlight=False)
+    tables().print(f"SHA-256 of its pixels: {result.sha256}")
+    notes().print(f"picture: {path}")

@@ -78,8 +78,10 @@ def info(
         print_json(facts)
         return
     out = tables()
-    out.print(f"Leveret {facts['version']}, Python {facts['python']}, {facts['system']}")
-    out.print(f"{facts['cpu']}, {facts['cores']} cores usable", highlight=False)
+    out.print(
+        f"Leveret {facts['version']}, Python {facts['python']}, {facts['system']}", highlight=True
+    )
+    out.print(f"{facts['cpu']}, {facts['cores']} cores usable")
     table = Table("machine", "works here", "why not")
     for machine in facts["machines"]:
         table.add_row(

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 import typer
 
@@ -27,6 +27,9 @@ from .common import (
 )
 from .missing import is_missing
 
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
 _PAPERS = "jack_rabbit, lu, barnes-hut, mandelbrot, cellmt, tpc, gcell or sled; all without."
 
 
@@ -39,11 +42,15 @@ def _check_out(out: Path) -> None:
         stop(ENVIRONMENT, f"--out {out}: nothing can be written there; name another folder")
 
 
-def _run(chosen: Sequence[papers.Row], quiet: bool, full: bool) -> list[papers.Outcome]:
+def _progress(quiet: bool) -> Progress:
     from rich.progress import Progress
 
+    return Progress(console=notes(), transient=True, disable=quiet)
+
+
+def _run(chosen: Sequence[papers.Row], quiet: bool, full: bool) -> list[papers.Outcome]:
     outcomes = []
-    with Progress(console=notes(), transient=True, disable=quiet) as progress:
+    with _progress(quiet) as progress:
         bar = progress.add_task("rows", total=len(chosen))
         for row in chosen:
             progress.update(bar, description=f"{row.id}: {row.what}"[:70])
@@ -54,10 +61,8 @@ def _run(chosen: Sequence[papers.Row], quiet: bool, full: bool) -> list[papers.O
 
 def _moved(outcomes: Sequence[papers.Outcome], quiet: bool) -> report.Sensitivities:
     """What each calibrated or assumed constant does to the predictions that read it."""
-    from rich.progress import Progress
-
     chosen = [each for each in outcomes if each.row.role == "prediction"]
-    with Progress(console=notes(), transient=True, disable=quiet) as progress:
+    with _progress(quiet) as progress:
         changes = sum(len(papers.soft_constants(each)) for each in chosen)
         bar = progress.add_task("sensitivity", total=changes)
 
@@ -69,12 +74,10 @@ def _moved(outcomes: Sequence[papers.Outcome], quiet: bool) -> report.Sensitivit
 
 def _figures(outcomes: Sequence[papers.Outcome], quiet: bool) -> list[papers.Curves]:
     """The figures of the papers whose rows were simulated."""
-    from rich.progress import Progress
-
     shown = {each.row.paper for each in outcomes}
     chosen = [each for each in papers.figures() if each["paper"] in shown]
     found = papers.lu_curves(outcomes)
-    with Progress(console=notes(), transient=True, disable=quiet) as progress:
+    with _progress(quiet) as progress:
         bar = progress.add_task("figures", total=len(chosen))
         for each in chosen:
             progress.update(bar, description=f"{each['id']}: {each['title']}"[:70])
@@ -135,19 +138,19 @@ def _print(outcomes: Sequence[papers.Outcome], moved: report.Sensitivities) -> N
             table.add_row(row, what, *rest, style=None if each.in_band else "red")
         tables().print(table)
     for name, why in report.misses(outcomes):
-        tables().print(f"{name}: {why}", highlight=False)
+        tables().print(f"{name}: {why}")
     for row, changes in moved.items():
         for constant, low, high in changes:
             told = f"{report.number(low)} with 20 % less, {report.number(high)} with 20 % more"
-            tables().print(f"{row}: {constant}: {told}", highlight=False)
+            tables().print(f"{row}: {constant}: {told}")
     if moved:
         table = Table(*report.SHARES_HEAD, title="Predictions in band", title_justify="left")
         for line in report.shares_by_constant(outcomes, moved):
             table.add_row(*line)
         tables().print(table)
     if len(outcomes) == 1:
-        tables().print("rests on: " + ", ".join(outcomes[0].read), highlight=False)
-    tables().print(report.summary(outcomes), highlight=False)
+        tables().print("rests on: " + ", ".join(outcomes[0].read))
+    tables().print(report.summary(outcomes))
 
 
 @reporting

@@ -225,7 +225,7 @@ def print_advice(report: apps.Report) -> None:
             "is the computer busy with other programs, or do the tasks wait for memory, "
             "all of them at once?"
         )
-    notes().print(tasks + advice, markup=False, highlight=False)
+    notes().print(tasks + advice)
 
 
 @reporting

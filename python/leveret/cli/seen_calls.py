@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..process_stat import parent_of
 from ..records import SeenPool, SeenWorker
 from ..wire import page
 
@@ -69,18 +70,11 @@ def _executors(pid: int) -> dict[int, dict[int, bytes]]:
     return found
 
 
-def _parent(pid: int) -> int:
-    """0: it is gone."""
-    with contextlib.suppress(OSError, ValueError):
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    return 0
-
-
 def _own(pool: SeenPool, executors: dict[int, dict[int, bytes]]) -> dict[int, bytes]:
     """The pages of a pool's workers: those that its processes have opened, or that were opened by
     others of the same parent."""
     pids = {worker["pid"] for worker in pool["workers"]} - {0}
-    wanted = ((page.PROCESS, pids), (page.PARENT, set(map(_parent, pids)) - {0}))
+    wanted = ((page.PROCESS, pids), (page.PARENT, set(map(parent_of, pids)) - {0}))
     for word, numbers in wanted:
         for pages in executors.values():
             if any(_word(head, word) in numbers for head in pages.values()):

@@ -76,7 +76,7 @@ def watch(pid: int, interval: float, limit: Optional[float]) -> None:
             try:
                 live.update(show(look(pid)), refresh=True)
             except Unavailable:  # it was there: its program has closed it
-                live.console.print(f"the pool of process {pid} has ended", highlight=False)
+                live.console.print(f"the pool of process {pid} has ended")
                 return
 
 

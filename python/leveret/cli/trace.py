@@ -33,8 +33,7 @@ def _ms(us: float) -> str:
 def print_summary(summary: Summary) -> None:
     tables().print(
         f"{summary.events} events, {summary.tasks} tasks, {_ms(summary.length_us)} ms"
-        + (f"; {summary.ignored} entries were no events" if summary.ignored else ""),
-        highlight=False,
+        + (f"; {summary.ignored} entries were no events" if summary.ignored else "")
     )
     lanes = Table(
         "lane", "tasks", "busy ms", "busy", "idle", "stage ms", "write back ms", "park ms"
@@ -55,7 +54,7 @@ def print_summary(summary: Summary) -> None:
         )
     tables().print(procedures)
     if len(summary.procedures) > _LISTED:
-        tables().print(f"and {len(summary.procedures) - _LISTED} more procedures")
+        tables().print(f"and {len(summary.procedures) - _LISTED} more procedures", highlight=True)
 
 
 @reporting
@@ -88,4 +87,4 @@ def trace(
         return
     print_summary(summary)
     if html:
-        notes().print(f"timeline: {page}", markup=False, highlight=False)
+        notes().print(f"timeline: {page}")

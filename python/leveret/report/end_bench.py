@@ -22,6 +22,7 @@ from typing import Any
 
 from ..errors import Overran
 from ..executor import ProcessExecutor
+from ..process_stat import GROUP, SESSION, STATE, stat_of
 from .figures import RIVAL, figure, report
 
 CALL_SECONDS, GONE_SECONDS = 8, 1.0
@@ -46,17 +47,15 @@ _CONTESTANTS = {
 }
 
 
-def _children(session: int) -> list[int]:
-    """The processes of a session."""
-    found = []
-    for each in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = each.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[3]) == session and fields[0] != "Z":
-            found.append(int(each.parent.name))
-    return found
+def _processes(of: int, number: int) -> list[int]:
+    """Those of a process GROUP, which a terminal sends its signals to, or of a SESSION."""
+    pids = [each.name for each in Path("/proc").glob("[0-9]*")]
+    stats = {int(pid): stat_of(pid) for pid in pids}
+    return [
+        pid
+        for pid, stat in stats.items()
+        if stat and int(stat[of]) == number and stat[STATE] != "Z"
+    ]
 
 
 def _interrupt(imported: str, made: str, seconds: float) -> tuple[float, int] | None:
@@ -77,30 +76,17 @@ def _interrupt(imported: str, made: str, seconds: float) -> tuple[float, int] | 
         program.wait()
         return None
     start = time.monotonic()
-    for each in {program.pid, *_in_group(program.pid)}:  # as a terminal does
+    for each in {program.pid, *_processes(GROUP, program.pid)}:  # as a terminal does
         _send(each, signal.SIGINT)
     program.wait()
     spent = time.monotonic() - start
     end = time.monotonic() + GONE_SECONDS
-    while _children(program.pid) and time.monotonic() < end:
+    while _processes(SESSION, program.pid) and time.monotonic() < end:
         pass
-    left = _children(program.pid)
+    left = _processes(SESSION, program.pid)
     for each in left:
         _send(each, signal.SIGKILL)
     return spent, len(left)
-
-
-def _in_group(group: int) -> list[int]:
-    """The processes of a process group, which a terminal sends its signals to."""
-    found = []
-    for each in _children(group):
-        try:
-            fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[2]) == group:
-            found.append(each)
-    return found
 
 
 def _send(process: int, number: int) -> None:
