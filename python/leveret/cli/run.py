@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Optional
 
@@ -80,25 +82,26 @@ def _run_barnes_hut(runtime: Runtime, sizes: Sizes) -> apps.Report:
     )
 
 
-def _run_likelihood(runtime: Runtime, sizes: Sizes) -> apps.Report:
-    return apps.likelihood(
-        runtime,
-        species=sizes.species or 107,
-        sites=sizes.n or 1000,
-        tasks=sizes.tasks or 1,
-        steps=sizes.frames or 1,
-        dice=sizes.dice,
-    )
+# Applications whose options are those of the command, under other names; with the function.
+_PLAIN: dict[str, tuple[Callable[..., apps.Report], dict[str, str]]] = {
+    "likelihood": (
+        apps.likelihood,
+        {"species": "species", "sites": "n", "tasks": "tasks", "steps": "frames"},
+    ),
+    "aes": (apps.aes, {"n": "n", "tasks": "tasks"}),
+    "list-ranking": (apps.list_ranking, {"nodes": "n", "tasks": "tasks"}),
+    **{
+        app: (partial(run_arrays, app=app), {"n": "n", "tasks": "tasks", "steps": "frames"})
+        for app in ARRAYS
+    },
+}
 
 
-def _run_aes(runtime: Runtime, sizes: Sizes) -> apps.Report:
-    return apps.aes(runtime, n=sizes.n or 16 << 20, tasks=sizes.tasks or 256, dice=sizes.dice)
-
-
-def _run_list_ranking(runtime: Runtime, sizes: Sizes) -> apps.Report:
-    return apps.list_ranking(
-        runtime, nodes=sizes.n or 1 << 22, tasks=sizes.tasks or 256, dice=sizes.dice
-    )
+def _run_plain(runtime: Runtime, app: str, sizes: Sizes) -> apps.Report:
+    run, names = _PLAIN[app]
+    given = {name: getattr(sizes, option) for name, option in names.items()}
+    given = {name: value for name, value in given.items() if value is not None}
+    return run(runtime, **given, dice=sizes.dice)
 
 
 SIZE_MAX = 2**53  # of sizes: what a JSON number and a double can say
@@ -116,19 +119,10 @@ def run_app(runtime: Runtime, app: str, sizes: Sizes) -> apps.Report:
             raise ValueError(f"{name} must be 1 or more, not {value}")
         if value is not None and value > SIZE_MAX:
             raise ValueError(f"{name} must be at most {SIZE_MAX}, not {value}")
-    if app == "mandelbrot":
-        return _run_mandelbrot(runtime, sizes)
-    if app == "barnes-hut":
-        return _run_barnes_hut(runtime, sizes)
-    if app == "likelihood":
-        return _run_likelihood(runtime, sizes)
-    if app in ARRAYS:
-        tasks, steps = sizes.tasks or 64, sizes.frames or 1
-        return run_arrays(runtime, app, n=sizes.n, tasks=tasks, steps=steps, dice=sizes.dice)
-    if sizes.frames is not None:
+    if sizes.frames is not None and app in ("lu", "aes", "list-ranking"):
         raise ValueError(f"--frames: {app} has no frames; repeat the command")
-    others = {"lu": _run_lu, "aes": _run_aes, "list-ranking": _run_list_ranking}
-    return others[app](runtime, sizes)
+    own = {"mandelbrot": _run_mandelbrot, "lu": _run_lu, "barnes-hut": _run_barnes_hut}
+    return own[app](runtime, sizes) if app in own else _run_plain(runtime, app, sizes)
 
 
 def idle_shares(runtime: Runtime, busy_before_ns: list[int], seconds: float) -> list[float]:

@@ -183,6 +183,11 @@ def _crossed(
     )
 
 
+def _markdown_table(head: Sequence[str], body: Iterable[Sequence[str]]) -> list[str]:
+    first, *others = ("| " + " | ".join(line).replace("\n", "; ") + " |" for line in (head, *body))
+    return [first, "|" + "---|" * len(head), *others]
+
+
 def sensitivity_page(outcomes: Sequence[Outcome], moved: Sensitivities) -> str:
     """Which constants move which predictions: a Markdown page."""
     rows = {each.row.id: each for each in outcomes}
@@ -199,10 +204,8 @@ def sensitivity_page(outcomes: Sequence[Outcome], moved: Sensitivities) -> str:
         "that were solved for move what they were solved for.",
         f"As it is: {summary(outcomes)}. Constants: {papers.constants_hash()}.",
         "",
-        "| " + " | ".join(SHARES_HEAD) + " |",
-        "|---|---|---|---|",
+        *_markdown_table(SHARES_HEAD, shares_by_constant(outcomes, moved)),
     ]
-    lines += ["| " + " | ".join(line) + " |" for line in shares_by_constant(outcomes, moved)]
     for name, changes in sorted(readers.items()):
         farthest = max(changes, key=lambda c: abs(_farthest(rows[c[0]], c[1], c[2])))
         most = _farthest(rows[farthest[0]], farthest[1], farthest[2])
@@ -294,13 +297,9 @@ def markdown(outcomes: Sequence[Outcome], moved: Sensitivities) -> str:
     for text in _opening(outcomes):
         lines += [text, ""]
     for title, note, table in _sections(outcomes, moved):
-        head, body = table
         lines += [f"## {title}", ""]
         lines += [note, ""] if note else []
-        lines.append("| " + " | ".join(head) + " |")
-        lines.append("|" + "---|" * len(head))
-        lines += ["| " + " | ".join(line).replace("\n", "; ") + " |" for line in body]
-        lines.append("")
+        lines += [*_markdown_table(*table), ""]
     return "\n".join(lines)
 
 
