@@ -296,25 +296,26 @@ nb::dict run_list_ranking(runtime_object& runtime, nb::kwargs o) {
 }  // namespace
 
 void bind_apps(nb::module_& m) {
-  m.def("run_mandelbrot", &run_mandelbrot, nb::arg("runtime"), nb::arg("options"));
+  const auto def_run = [&m](const char* name, nb::dict (*run)(runtime_object&, nb::kwargs)) {
+    m.def(name, run, nb::arg("runtime"), nb::arg("options"));
+  };
+  def_run("run_mandelbrot", &run_mandelbrot);
+  def_run("run_lu", &run_lu);
+  def_run("run_barnes_hut", &run_barnes_hut);
+  def_run("run_likelihood", &run_likelihood);
+  def_run("run_aes", &run_aes);
+  def_run("run_fft", &run_arrays<&leveret_apps::run_fft>);
+  def_run("run_saxpy", &run_arrays<&leveret_apps::run_saxpy>);
+  def_run("run_sgemv", &run_arrays<&leveret_apps::run_sgemv>);
+  def_run("run_conv2d", &run_arrays<&leveret_apps::run_conv2d>);
+  def_run("run_list_ranking", &run_list_ranking);
   m.def("draw_mandelbrot", &draw_mandelbrot, nb::arg("runtime").none(), nb::arg("counts"),
         nb::arg("options"));
-  m.def("run_lu", &run_lu, nb::arg("runtime"), nb::arg("options"));
-  m.def("run_barnes_hut", &run_barnes_hut, nb::arg("runtime"), nb::arg("options"));
-  m.def("run_likelihood", &run_likelihood, nb::arg("runtime"), nb::arg("options"));
   m.def("make_likelihood", &make_likelihood, nb::arg("states"), nb::arg("children"),
         nb::arg("lengths"), nb::arg("options"));
   m.def("likelihood_logs", &likelihood_logs, nb::arg("runtime").none(), nb::arg("states"),
         nb::arg("children"), nb::arg("lengths"), nb::arg("model"), nb::arg("logs"),
         nb::arg("tasks"), nb::arg("dice"));
-  m.def("run_aes", &run_aes, nb::arg("runtime"), nb::arg("options"));
-  const auto def_run = [&m](const char* name, nb::dict (*run)(runtime_object&, nb::kwargs)) {
-    m.def(name, run, nb::arg("runtime"), nb::arg("options"));
-  };
-  def_run("run_fft", &run_arrays<&leveret_apps::run_fft>);
-  def_run("run_saxpy", &run_arrays<&leveret_apps::run_saxpy>);
-  def_run("run_sgemv", &run_arrays<&leveret_apps::run_sgemv>);
-  def_run("run_conv2d", &run_arrays<&leveret_apps::run_conv2d>);
   m.def("array_saxpy", &array_saxpy, nb::arg("runtime"), nb::arg("a"), nb::arg("x"), nb::arg("y"),
         nb::arg("options"));
   m.def("array_sgemv", &array_sgemv, nb::arg("runtime"), nb::arg("matrix"), nb::arg("x"),
@@ -322,7 +323,6 @@ void bind_apps(nb::module_& m) {
   m.def("array_conv2d", &array_conv2d, nb::arg("runtime"), nb::arg("picture"), nb::arg("weights"),
         nb::arg("to"));
   m.def("array_fft", &array_fft, nb::arg("runtime"), nb::arg("points"), nb::arg("options"));
-  m.def("run_list_ranking", &run_list_ranking, nb::arg("runtime"), nb::arg("options"));
 }
 
 }  // namespace lev::python

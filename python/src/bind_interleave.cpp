@@ -1,9 +1,12 @@
 // Binds lev_interleave(): items of native code, which run without the interpreter.
 #include <leveret/leveret.h>
 
+#include <optional>
+
 #include "bindings.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
+#include "view.hpp"
 
 namespace lev::python {
 
@@ -25,19 +28,14 @@ class item_argument {
           "argument: expected None, an address, a ctypes pointer, or something with the buffer "
           "protocol (a NumPy array, a bytearray, a ctypes structure), got " +
           name_of_type(given));
-    if (PyObject_GetBuffer(given.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
-    address_ = view_.buf;
+    address_ = view_.emplace(given, PyBUF_SIMPLE).data();
   }
-  ~item_argument() {
-    if (view_.obj != nullptr) PyBuffer_Release(&view_);
-  }
-  item_argument(item_argument&&) = delete;
 
   void* address() const noexcept { return address_; }
 
  private:
   void* address_ = nullptr;
-  Py_buffer view_{};
+  std::optional<view> view_;
 };
 
 void run_items(std::uintptr_t function, std::size_t count, nb::handle argument, unsigned n) {

@@ -27,7 +27,7 @@ const plan& define_c_function(nb::str given_name, std::uintptr_t address,
     parameters.push_back({what, code.at(0), bytes, of, least, least_n});
   }
   builtin("null");  // else a name of theirs could be taken before their first use
-  plan* p = nullptr;
+  std::unique_ptr<plan> p;
   try {
     p = make_plan(parameters);
   } catch (const error& e) {
@@ -37,13 +37,8 @@ const plan& define_c_function(nb::str given_name, std::uintptr_t address,
   p->signature = signature;
   p->function = reinterpret_cast<void*>(address);
   p->returns_code = returns_code;
-  try {
-    register_plan(*p, &call_c_function);
-  } catch (...) {
-    delete p;
-    throw;
-  }
-  return *p;
+  register_plan(*p, &call_c_function);
+  return *p.release();
 }
 
 constexpr const char* procedure_doc = R"(A native function that tasks run, found by name.

@@ -68,7 +68,7 @@ using table = std::map<std::string, const plan*>;
 template <class... Parameters>
 void add(table& all, const char* name, const char* signature, void (*function)(Parameters...),
          const std::vector<parameter>& parameters) {
-  plan* p = make_plan(parameters);
+  plan* p = make_plan(parameters).release();  // it lives as long as the process
   p->name = std::string("leveret.") + name;
   p->signature = signature;
   p->id = define(p->name.c_str(), function).id;

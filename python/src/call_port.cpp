@@ -96,11 +96,9 @@ nb::object call_port::submit(nb::handle self, nb::object cookie, nb::object requ
   s.unit_bytes = 16;
   std::size_t bytes = 0;
   const auto add = [&](nb::handle memory_of) {
-    Py_buffer view;
-    if (PyObject_GetBuffer(memory_of.ptr(), &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
-    c->buffers.push_back(view);
-    bytes += static_cast<std::size_t>(view.len);
-    return memory(kind::in, view.buf, static_cast<std::size_t>(view.len));
+    const Py_buffer& one = c->buffers.emplace_back(buffer_of(memory_of, PyBUF_SIMPLE));
+    bytes += static_cast<std::size_t>(one.len);
+    return memory(kind::in, one.buf, static_cast<std::size_t>(one.len));
   };
   d.arguments[call_request] = add(request);
   d.arguments[call_reply] = memory(kind::out, c->reply, port_call::reply_bytes);
@@ -161,9 +159,8 @@ void call_port::end_wait(port_call& c) noexcept {
 void call_port::on_complete(void* context) noexcept {
   auto* c = static_cast<port_call*>(context);
   call_port& port = *nb::inst_ptr<call_port>(c->port);
-  lev::ticket t(runtime_in(port.runtime_).state(), c->id);
-  lev::outcome how = t.wait_outcome(0);
-  t.forget();
+  lev::outcome how = with_borrowed(runtime_in(port.runtime_).state(), c->id,
+                                   [](lev::ticket& t) { return t.wait_outcome(0); });
   // A wait() was quicker, and delivers it.
   if (how.code == status::stale_ticket) return port.note_spent(c);
   c->how = std::move(how);
@@ -339,10 +336,7 @@ bool call_port::wait(port_call& c, nb::object timeout) {
   const deadline end(timeout);
   lev::runtime& r = runtime_in(runtime_).runtime();
   lev::outcome how = wait_in_slices(end, [&](std::int64_t ns) {
-    lev::ticket t(r.state(), c.id);
-    lev::outcome o = t.wait_outcome(ns);
-    t.forget();
-    return o;
+    return with_borrowed(r.state(), c.id, [ns](lev::ticket& t) { return t.wait_outcome(ns); });
   });
   note_use();
   if (!lev::ticket::consumes(how.code) || how.code == status::stale_ticket) {
@@ -357,12 +351,11 @@ void call_port::tend(port_call& c) {
   if (c.is_delivered || c.is_waited_for || is_draining) return;
   nb::list batch = list_if_room();
   if (!batch.is_valid()) return;
-  lev::ticket t(runtime_in(runtime_).state(), c.id);
-  lev::outcome how = [&] {
+  const auto look = [](lev::ticket& t) {
     const flagged here;
     return t.wait_outcome(1);
-  }();
-  t.forget();
+  };
+  lev::outcome how = with_borrowed(runtime_in(runtime_).state(), c.id, look);
   if (!lev::ticket::consumes(how.code) || how.code == status::stale_ticket) {
     if (has_finished()) drain(is_own_thread());
     return;
@@ -374,10 +367,8 @@ bool call_port::end(port_call& c) {
   if (c.is_delivered) return false;
   lev::runtime& r = runtime_in(runtime_).runtime();
   const gil_released released;
-  lev::ticket t(r.state(), c.id);
-  const status said = t.end();
-  t.forget();
-  return said == status::ok;
+  const auto ask = [](lev::ticket& t) { return t.end() == status::ok; };
+  return with_borrowed(r.state(), c.id, ask);
 }
 
 int call_port::traverse(visitproc visit, void* arg) {

@@ -14,6 +14,7 @@
 #include "bindings.hpp"
 #include "errors.hpp"
 #include "obituaries.hpp"
+#include "view.hpp"
 
 namespace lev::python {
 
@@ -99,8 +100,7 @@ void watch_signals(int file, nb::object own_page, bool frames) {
   static Py_buffer view;  // of the page in use: a worker of several hosts has one for each
   static bool has_handler = false;
   if (view.obj != own_page.ptr()) {
-    Py_buffer next{};
-    if (PyObject_GetBuffer(own_page.ptr(), &next, PyBUF_WRITABLE) != 0) throw nb::python_error();
+    Py_buffer next = buffer_of(own_page, PyBUF_WRITABLE);
     std::swap(view, next);
     if (!has_handler) std::atexit(&on_exit);
     has_handler = true;

@@ -23,10 +23,8 @@ std::string text_at(const char* begin, std::size_t most) {
 obituaries::obituaries(nb::list pages) {
   pages_.reserve(nb::len(pages));
   for (nb::handle each : pages) {
-    Py_buffer view;
-    if (PyObject_GetBuffer(each.ptr(), &view, PyBUF_WRITABLE) != 0) throw nb::python_error();
-    pages_.push_back(view);
-    if (static_cast<std::size_t>(view.len) == page::bytes) continue;
+    pages_.push_back(buffer_of(each, PyBUF_WRITABLE));
+    if (static_cast<std::size_t>(pages_.back().len) == page::bytes) continue;
     release_all(pages_);
     raise_value_error("a page has another size");
   }

@@ -36,29 +36,25 @@ namespace {
   throw error(code, static_cast<int>(parameter_index), message.c_str());
 }
 
-bool is_far(const std::string& what) {
-  return what.compare(0, 4, "far ") == 0;
-}
+// What the words of a signature stand for.
+struct parameter_word {
+  const char* name;
+  source from;
+  kind argument;  // of a parameter that is one
+};
+constexpr parameter_word parameter_words[] = {
+    {"value", source::value, kind::value},   {"in", source::memory, kind::in},
+    {"out", source::memory, kind::out},      {"inout", source::memory, kind::inout},
+    {"far in", source::far, kind::in},       {"far out", source::far, kind::out},
+    {"far inout", source::far, kind::inout}, {"result", source::result, kind::result},
+    {"range", source::range, kind::range},   {"count", source::count, kind::value},
+    {"rows", source::rows, kind::value},     {"stride", source::stride, kind::value},
+    {"task", source::task, kind::value}};
 
-kind kind_named(const std::string& what) {
-  if (is_far(what)) return kind_named(what.substr(4));
-  if (what == "in") return kind::in;
-  if (what == "out") return kind::out;
-  if (what == "inout") return kind::inout;
-  if (what == "result") return kind::result;
-  if (what == "range") return kind::range;
-  return kind::value;
-}
-
-source source_named(const std::string& what) {
-  if (what == "count") return source::count;
-  if (what == "rows") return source::rows;
-  if (what == "stride") return source::stride;
-  if (what == "value") return source::value;
-  if (what == "result") return source::result;
-  if (what == "range") return source::range;
-  if (what == "task") return source::task;
-  return is_far(what) ? source::far : source::memory;
+const parameter_word& word_named(std::size_t parameter_index, const std::string& what) {
+  for (const parameter_word& w : parameter_words)
+    if (what == w.name) return w;
+  refuse(status::bad_argument, parameter_index, "there is no '" + what + "'");
 }
 
 bool is_derived(source s) {
@@ -74,18 +70,18 @@ bool is_floating(const step& s) {
   return s.what == source::value && s.type.family == 'f';
 }
 
-void add_slot(plan& p, const parameter& parsed, source what) {
+void add_slot(plan& p, const parameter& parsed, const parameter_word& what) {
   slot s;
-  s.what = kind_named(parsed.what);
+  s.what = what.argument;
   s.type = {parsed.family, static_cast<std::uint8_t>(parsed.bytes)};
-  s.is_far = what == source::far;
+  s.is_far = what.from == source::far;
   p.result_count += s.what == kind::result;
   p.range_count += s.what == kind::range;
   p.memory_count += is_memory(s.what);
-  if (what == source::range) {
+  if (what.from == source::range) {
     s.text = "range";
   } else {
-    s.text = (what == source::value ? "" : parsed.what + " ") + scalar_name(s.type);
+    s.text = (what.from == source::value ? "" : parsed.what + " ") + scalar_name(s.type);
   }
   p.kinds.push_back(s.what);
   p.slots.push_back(s);
@@ -95,8 +91,8 @@ void add_slot(plan& p, const parameter& parsed, source what) {
 std::vector<int> add_slots(plan& p, const std::vector<parameter>& parameters) {
   std::vector<int> slot_of;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const source what = source_named(parameters[i].what);
-    if (has_no_slot(what)) {
+    const parameter_word& what = word_named(i, parameters[i].what);
+    if (has_no_slot(what.from)) {
       slot_of.push_back(-1);
       continue;
     }
@@ -110,11 +106,11 @@ std::vector<int> add_slots(plan& p, const std::vector<parameter>& parameters) {
 
 void add_step(plan& p, const std::vector<parameter>& parameters, const std::vector<int>& slot_of,
               std::size_t i) {
-  const source what = source_named(parameters[i].what);
+  const auto source_of = [&](std::size_t at) { return word_named(at, parameters[at].what).from; };
+  const source what = source_of(i);
   if (what == source::task) return p.steps.push_back({what, 0, {}});
   const std::size_t named = is_derived(what) ? parameters[i].of : i;
-  const source of =
-      named < parameters.size() ? source_named(parameters[named].what) : source::value;
+  const source of = named < parameters.size() ? source_of(named) : source::value;
   if (is_derived(what) && of != source::memory && (of != source::far || what != source::count))
     refuse(status::bad_argument, i,
            parameters[i].what + "(" + std::to_string(named) +
@@ -137,9 +133,10 @@ void add_length(plan& p, const std::vector<parameter>& parameters, const std::ve
                    parsed.least_n};
   if (rule.what == least::any) return;
   if (rule.what != least::fixed) {
-    const bool is_known =
-        rule.n < parameters.size() && source_named(parameters[rule.n].what) == source::memory;
-    if (!is_known || source_named(parsed.what) != source::memory)
+    const auto is_memory_at = [&](std::size_t at) {
+      return at < parameters.size() && word_named(at, parameters[at].what).from == source::memory;
+    };
+    if (!is_memory_at(rule.n) || !is_memory_at(i))
       refuse(status::bad_argument, i, "a length must name an in, out or inout parameter");
     rule.n = static_cast<std::uint64_t>(slot_of[rule.n]);
   }
@@ -245,19 +242,14 @@ std::string scalar_name(scalar type) {
   return type.family + std::to_string(type.bytes);
 }
 
-plan* make_plan(const std::vector<parameter>& parameters) {
-  plan* p = new plan;
-  try {
-    const std::vector<int> slot_of = add_slots(*p, parameters);
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-      add_step(*p, parameters, slot_of, i);
-      add_length(*p, parameters, slot_of, i);
-    }
-    check_counts(*p);
-  } catch (...) {
-    delete p;
-    throw;
+std::unique_ptr<plan> make_plan(const std::vector<parameter>& parameters) {
+  auto p = std::make_unique<plan>();
+  const std::vector<int> slot_of = add_slots(*p, parameters);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    add_step(*p, parameters, slot_of, i);
+    add_length(*p, parameters, slot_of, i);
   }
+  check_counts(*p);
   return p;
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <leveret/leveret.hpp>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -93,7 +94,7 @@ constexpr unsigned floats_max = 8;     // floating-point registers for arguments
 
 // make_plan() lays out the parameters. Throws lev::error (bad_argument, too_big) saying which
 // parameter is at fault.
-plan* make_plan(const std::vector<parameter>& parameters);
+std::unique_ptr<plan> make_plan(const std::vector<parameter>& parameters);
 
 // call_c_function() is the body of every procedure that is a C function; its context is the plan.
 int call_c_function(const call& c);

@@ -40,15 +40,6 @@ waiter_news& news() {
   return *the_news;
 }
 
-// Lends the core's ticket to calls that may come from a second thread, without owning it.
-template <class Use>
-auto with_borrowed(lev::runtime& runtime, std::uint64_t id, Use&& use) {
-  lev::ticket borrowed(runtime.state(), id);
-  const auto answer = use(borrowed);
-  borrowed.forget();  // it belongs to the ticket_object
-  return answer;
-}
-
 nb::object result_array(hold& held, std::size_t index, scalar type, std::size_t tasks) {
   using code = nb::dlpack::dtype_code;
   const code family = type.family == 'f'   ? code::Float
@@ -159,7 +150,8 @@ void ticket_object::finish(const outcome& o) {
 // from one that only comes second. When it finds the outcome first, the other thread finds the
 // ticket stale, and this object finished.
 outcome ticket_object::poll() {
-  return with_borrowed(owner_->runtime(), id_, [](lev::ticket& t) { return t.wait_outcome(0); });
+  return with_borrowed(owner_->runtime().state(), id_,
+                       [](lev::ticket& t) { return t.wait_outcome(0); });
 }
 
 void ticket_object::look() {
@@ -252,13 +244,13 @@ nb::object ticket_object::result(const deadline& end, wait_policy how) {
 
 bool ticket_object::done() {
   if (is_finished()) return true;
-  return with_borrowed(owner_->runtime(), id_, [](lev::ticket& t) { return t.done(); });
+  return with_borrowed(owner_->runtime().state(), id_, [](lev::ticket& t) { return t.done(); });
 }
 
 bool ticket_object::cancel() {
   if (is_finished()) return code_ == status::cancelled;
   const auto ask = [](lev::ticket& t) { return t.cancel() == status::ok; };
-  return with_borrowed(owner_->runtime(), id_, ask);
+  return with_borrowed(owner_->runtime().state(), id_, ask);
 }
 
 // A loop that sleeps inside a task would keep its worker from what it waits for: a wait does not.
@@ -269,7 +261,7 @@ bool ticket_object::ring(std::shared_ptr<bell> b) {
     auto* made = new hold(owner_.get(), 0);
     made->add_user();
     const auto keep = [&](lev::ticket& t) { return owner_->keep_until_complete(t, made); };
-    if (!with_borrowed(owner_->runtime(), id_, keep)) {
+    if (!with_borrowed(owner_->runtime().state(), id_, keep)) {
       made->drop_user();
       return false;
     }
@@ -280,7 +272,8 @@ bool ticket_object::ring(std::shared_ptr<bell> b) {
 
 bool ticket_object::end() {
   if (is_finished()) return false;
-  const status said = with_borrowed(owner_->runtime(), id_, [](lev::ticket& t) { return t.end(); });
+  const status said =
+      with_borrowed(owner_->runtime().state(), id_, [](lev::ticket& t) { return t.end(); });
   if (said == status::not_supported)
     raise_status(said,
                  "procedure '" + plan_.name +

@@ -11,11 +11,16 @@ namespace lev::python {
 
 namespace nb = nanobind;
 
+// buffer_of() has an object export a plain buffer, without a shape; the caller releases it.
+inline Py_buffer buffer_of(nb::handle object, int flags) {
+  Py_buffer buffer;
+  if (PyObject_GetBuffer(object.ptr(), &buffer, flags) != 0) throw nb::python_error();
+  return buffer;
+}
+
 class view {
  public:
-  view(nb::handle of, int flags) {
-    if (PyObject_GetBuffer(of.ptr(), &buffer_, flags) != 0) throw nb::python_error();
-  }
+  view(nb::handle of, int flags) : buffer_(buffer_of(of, flags)) {}
   ~view() { PyBuffer_Release(&buffer_); }
   view(view&&) = delete;
   char* data() const noexcept { return static_cast<char*>(buffer_.buf); }
