@@ -55,7 +55,7 @@ def test_results_are_gathered_together(monkeypatch: pytest.MonkeyPatch) -> None:
         engine = dask_engine.DaskEngine(SimpleNamespace(gather=gather, status="running"))
         engine.tell = told.extend
         futures = {f"piece-{i}": Pending() for i in range(10)}
-        engine.futures.update(futures)
+        engine.under_way.update({k: dask_engine.UnderWay(f) for k, f in futures.items()})
         await engine._follow_all(list(futures.items()))
         first, *others, last = futures.values()
         first.finish()
@@ -69,7 +69,7 @@ def test_results_are_gathered_together(monkeypatch: pytest.MonkeyPatch) -> None:
         last.finish()
         await turns()
         assert gathered == [1, 8] and {each.key for each in told} == set(futures)
-        assert engine.futures == {} and engine.collector is None
+        assert engine.under_way == {} and engine.collector is None
 
     asyncio.run(run())
 

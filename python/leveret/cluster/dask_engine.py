@@ -18,7 +18,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Coroutine, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import dask.config
 import distributed
@@ -53,6 +53,18 @@ def lost_data() -> LeveretError:
     )
 
 
+class UnderWay(NamedTuple):
+    """A piece that Dask has. future: of its report. handle: of one that stays on its node.
+
+    needs: data on nodes that it is made of. bound: the only nodes that may have it; empty: all may.
+    """
+
+    future: Any
+    handle: Any = None
+    needs: tuple[Any, ...] = ()
+    bound: frozenset[str] = frozenset()
+
+
 class DaskEngine:
     """A distributed.Client as the engine: Dask's workers are the nodes."""
 
@@ -60,10 +72,7 @@ class DaskEngine:
 
     def __init__(self, client: Any) -> None:
         self.client = client
-        self.futures: dict[str, Any] = {}
-        self.staying: dict[str, Any] = {}
-        self.needs: dict[str, list[Any]] = {}  # data on nodes that a piece is made of
-        self.bound: dict[str, frozenset[str]] = {}  # the only nodes that may have a piece
+        self.under_way: dict[str, UnderWay] = {}
         # Of the client's loop alone.
         self.noted: list[tuple[str, Any]] = []
         self.gathering = 0
@@ -135,8 +144,8 @@ class DaskEngine:
 
     def _give_up_bound(self) -> None:
         """Dask would keep a piece for a node that has gone, whoever else has come."""
-        gone = [k for k, nodes in list(self.bound.items()) if nodes.isdisjoint(self.threads)]
-        gone = [key for key in gone if key in self.futures]
+        there = list(self.under_way.items())
+        gone = [k for k, each in there if each.bound and each.bound.isdisjoint(self.threads)]
         if gone:
             self.take_back(gone)
             self.tell([Told(key, deaths=1) for key in gone])
@@ -159,9 +168,11 @@ class DaskEngine:
         with contextlib.suppress(Exception):
             there = await self.client.processing()
             where = {key: node for node, some in there.items() for key in some if key in keys}
-            rest = {f.key: k for k, f in list(self.futures.items()) if k in keys - where.keys()}
-            lying = await self.client.who_has([self.futures[key] for key in rest.values()])
-            where.update((rest[key], node) for key, nodes in lying.items() for node in nodes)
+            all_of = list(self.under_way.items())
+            rest = {k: each.future for k, each in all_of if k in keys - where.keys()}
+            names = {future.key: key for key, future in rest.items()}
+            lying = await self.client.who_has(list(rest.values()))
+            where.update((names[name], node) for name, nodes in lying.items() for node in nodes)
             threads = {node: self.threads.get(node, 0) for node in self.nodes()}
             idle = sum(max(0, n - len(there.get(node, ()))) for node, n in threads.items())
             found(where, idle)
@@ -181,33 +192,30 @@ class DaskEngine:
         """Pieces with equally many arguments, one priority, and the same nodes."""
         client, first = self.client, pieces[0]
         keys = [piece.key for piece in pieces]
-        where = self._where(keys, first.avoid)
+        bound = self._nodes_for(first.avoid)
+        where: dict[str, Any] = {} if bound is None else {"workers": bound}
         columns = list(zip(*(piece.arguments for piece in pieces)))
         with _unwarned(pieces):
             found = client.map(
                 node.perform, *columns, key=keys, pure=False, priority=first.priority, **where
             )
+        handles: list[Any] = [None] * len(keys)
         if first.stays:
-            self.staying.update(zip(keys, found))
+            handles = found
             names = [f"{key}-told" for key in keys]
             found = client.map(
                 told_of, found, key=names, pure=False, priority=first.priority, **where
             )
-        for piece in pieces:
-            needed = [each for each in piece.arguments if isinstance(each, distributed.Future)]
-            if needed:
-                self.needs[piece.key] = needed
-        self.futures.update(zip(keys, found))
+        for piece, future, handle in zip(pieces, found, handles):
+            needs = tuple(each for each in piece.arguments if isinstance(each, distributed.Future))
+            self.under_way[piece.key] = UnderWay(future, handle, needs, frozenset(bound or ()))
         client.loop.add_callback(self._follow_all, list(zip(keys, found)))
 
-    def _where(self, keys: list[str], avoid: frozenset[str]) -> dict[str, list[str]]:
-        """Of Client.map(): the nodes that may have these pieces, when some may not."""
+    def _nodes_for(self, avoid: frozenset[str]) -> list[str] | None:
+        """The nodes that may have a piece, when some may not; None: all may."""
         if not (self.refused or avoid):
-            return {}
-        nodes = [each for each in self.nodes() if each not in avoid]
-        if nodes:
-            self.bound.update(dict.fromkeys(keys, frozenset(nodes)))
-        return {"workers": nodes}
+            return None
+        return [each for each in self.nodes() if each not in avoid]
 
     async def _follow_all(self, found: list[tuple[str, Any]]) -> None:
         for key, future in found:
@@ -221,7 +229,7 @@ class DaskEngine:
         if self.news is None:
             self.news = asyncio.Event()
             self.collector = asyncio.ensure_future(self._collect(self.news))
-        elif len(self.noted) + self.gathering >= len(self.futures):
+        elif len(self.noted) + self.gathering >= len(self.under_way):
             self.news.set()  # there is nothing more to wait for
 
     async def _collect(self, news: asyncio.Event) -> None:
@@ -231,7 +239,7 @@ class DaskEngine:
                 news.clear()
                 await self._collect_noted()
                 pause = min(PAUSE_MAX, PAUSE_SHARE * (time.monotonic() - start))
-                if len(self.noted) < len(self.futures):
+                if len(self.noted) < len(self.under_way):
                     with contextlib.suppress(asyncio.TimeoutError):
                         await asyncio.wait_for(news.wait(), pause)
         finally:
@@ -277,9 +285,7 @@ class DaskEngine:
 
     def _report(self, told: list[Told]) -> None:
         for each in told:
-            self.futures.pop(each.key, None)
-            self.needs.pop(each.key, None)
-            self.bound.pop(each.key, None)
+            self.under_way.pop(each.key, None)
         if told:
             self.tell(told)
 
@@ -302,19 +308,21 @@ class DaskEngine:
             key, future = done[0]
             return [self._without_result(key, future, error)]
         return [
-            Told(key, report=report, handle=self.staying.pop(key, None))
+            Told(key, report=report, handle=self._under_way(key).handle)
             for (key, _), report in zip(done, reports)
         ]
+
+    def _under_way(self, key: str) -> UnderWay:
+        return self.under_way.get(key, UnderWay(None))  # it may have been taken back
 
     def _without_result(self, key: str, future: Any, error: Any = None) -> Told:
         """A piece that Dask gives no result of. What it merely lost track of is sent again."""
         error = error or getattr(future._state, "exception", None)
         name = type(error).__name__
-        self.staying.pop(key, None)
         if name == "KilledWorker" or future.status == "pending":
             return Told(key, error=error, deaths=getattr(error, "allowed_failures", 0) + 1)
         if future.status in ("cancelled", "lost") or "Cancelled" in name:
-            if any(each.status == "cancelled" for each in self.needs.get(key, ())):
+            if any(each.status == "cancelled" for each in self._under_way(key).needs):
                 return Told(key, error=lost_data())  # Dask of 2024 gives no reasons
             told = self._cancelled(str(getattr(error, "reason", None) or ""))
             return Told(key, error=told, deaths=int(told is None))
@@ -333,12 +341,8 @@ class DaskEngine:
         return None
 
     def take_back(self, keys: Iterable[str]) -> None:
-        keys = list(keys)
-        for key in keys:
-            self.needs.pop(key, None)
-            self.bound.pop(key, None)
-            self.staying.pop(key, None)
-        found = [self.futures.pop(key) for key in keys if key in self.futures]
+        popped = [self.under_way.pop(key, None) for key in keys]
+        found = [each.future for each in popped if each is not None]
         if found and self.client.status == "running":
             self.client.loop.add_callback(self._cancel, found)
 
