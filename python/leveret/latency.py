@@ -12,12 +12,8 @@ from typing import Any
 from . import _core
 from .procedures import address_of, symbol_of
 
-STRANDS_AUTOMATIC = 0
 
-
-def interleave(
-    function: object, count: int, argument: object = None, n: int = STRANDS_AUTOMATIC
-) -> None:
+def interleave(function: object, count: int, argument: object = None, n: int = 0) -> None:
     """Calls function(i, strand, argument) for each i in range(count), n of them in flight.
 
     While an item waits for memory that it has asked for by lev_strand_fetch(strand, p), the other

@@ -19,7 +19,6 @@ from typing import Optional
 from . import _core
 from .records import PaperAnswerDict, PaperConstantDict, PaperFigureDict
 
-ROLES = ("prediction", "calibration", "exact", "shape", "conflict")
 # What `leveret repro` knows by name beside the papers: (paper, the first row's name).
 APPLICATIONS = {
     "lu": ("jack_rabbit", "T1"),

@@ -13,7 +13,7 @@ import os
 import random
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
@@ -80,19 +80,15 @@ def own_workers() -> list[int]:
 
 
 @contextlib.contextmanager
-def killing(every_seconds: float, seed: int, spared: set[int]) -> Iterator[None]:
-    """While the block runs, workers die one after the other, but for those of `spared` parents."""
+def _every(seconds: float, work: Callable[[], object]) -> Iterator[None]:
+    """Does it again and again while the block runs, on a thread."""
     over = threading.Event()
-    chance = random.Random(seed)
 
-    def kill() -> None:
-        while not over.wait(every_seconds):
-            with contextlib.suppress(Unavailable):  # there is no runtime
-                workers = [pid for pid in own_workers() if parent_of(pid) not in spared]
-                if workers:
-                    kill_worker(chance.choice(workers))
+    def run() -> None:
+        while not over.wait(seconds):
+            work()
 
-    thread = threading.Thread(target=kill, name="leveret-demo-kill")
+    thread = threading.Thread(target=run, name="leveret-demo")
     thread.start()
     try:
         yield
@@ -102,13 +98,27 @@ def killing(every_seconds: float, seed: int, spared: set[int]) -> Iterator[None]
 
 
 @contextlib.contextmanager
+def killing(every_seconds: float, seed: int, spared: set[int]) -> Iterator[None]:
+    """While the block runs, workers die one after the other, but for those of `spared` parents."""
+    chance = random.Random(seed)
+
+    def kill() -> None:
+        with contextlib.suppress(Unavailable):  # there is no runtime
+            workers = [pid for pid in own_workers() if parent_of(pid) not in spared]
+            if workers:
+                kill_worker(chance.choice(workers))
+
+    with _every(every_seconds, kill):
+        yield
+
+
+@contextlib.contextmanager
 def showing(runtime: Runtime, progress: Progress, frame: int) -> Iterator[None]:
     """A bar for a frame, with the deaths, while the block runs native code."""
     bar = progress.add_task(f"frame {frame}", total=None, deaths=0, reruns=0)
     before = runtime.counters()
-    over = threading.Event()
 
-    def update() -> None:
+    def show() -> None:
         now = runtime.counters()
         progress.update(
             bar,
@@ -118,18 +128,11 @@ def showing(runtime: Runtime, progress: Progress, frame: int) -> Iterator[None]:
             reruns=now["reruns"],
         )
 
-    def show() -> None:
-        while not over.wait(SHOWN_EVERY_SECONDS):
-            update()
-
-    thread = threading.Thread(target=show, name="leveret-demo-show")
-    thread.start()
     try:
-        yield
+        with _every(SHOWN_EVERY_SECONDS, show):
+            yield
     finally:
-        over.set()
-        thread.join()
-        update()
+        show()
 
 
 def draw(plan: Plan, workers: int, progress: Progress) -> tuple[Result, npt.NDArray[np.uint16]]:
