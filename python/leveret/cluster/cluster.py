@@ -29,7 +29,7 @@ from .engine import Engine, ExecutorEngine
 from .here import StaysHere
 from .map_job import MapJob, Results
 from .names import NodeSettings
-from .options import checked_settings, checked_submit
+from .options import check_integer, checked_settings, checked_submit
 from .pace import Pace
 from .plan import plan
 from .task_job import TaskJob
@@ -149,10 +149,8 @@ class Cluster(StaysHere):
         whole = np.asarray(array)
         if not whole.shape or whole.dtype.hasobject:
             raise TypeError(f"array: expected one of numbers with an axis, got {whole.dtype}")
-        if chunks is not None and (isinstance(chunks, bool) or not isinstance(chunks, int)):
-            raise TypeError(f"chunks must be an integer, not {chunks!r}")
-        if chunks is not None and chunks < 1:
-            raise ValueError(f"chunks must be >= 1, not {chunks}")
+        if chunks is not None:
+            check_integer("chunks", chunks, 1)
         engine, seconds = self._driver.engine, self._driver.wait_for_nodes
         engine.wait_for_nodes(seconds)
         wanted = chunks or max(4 * len(engine.nodes()), whole.nbytes // CHUNK_BYTES)

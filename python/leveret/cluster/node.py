@@ -33,7 +33,6 @@ from .names import (
     Report,
     Versions,
     difference,
-    unavailable,
     versions,
 )
 from .pieces import Slice
@@ -349,11 +348,3 @@ def close_nodes(cluster: str, address: str | None = None) -> None:
 def about(dask_worker: Any = None) -> tuple[str, ...]:
     """The versions here, for Dask's Client.run()."""
     return tuple(versions())
-
-
-def check_versions(wanted: Versions, found: dict[str, Any]) -> None:
-    """Raises Unavailable with a sentence about the first node that cannot take part."""
-    for node, there in sorted(found.items()):
-        differs = difference(wanted, Versions(*there), node)
-        if differs is not None:
-            raise unavailable(differs)

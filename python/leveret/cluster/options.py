@@ -24,7 +24,8 @@ def _known() -> tuple[str, ...]:
     return (*own, *(name for name in found if name not in (*own, *REFUSED)))
 
 
-def _check_integer(name: str, value: Any, least: int) -> None:
+def check_integer(name: str, value: Any, least: int) -> None:
+    """Raises TypeError and ValueError that name the option."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} must be an integer, not {value!r}")
     if value < least:
@@ -44,9 +45,9 @@ def checked_settings(settings: NodeSettings, slice_seconds: Any, wait_for_nodes:
     for name, _ in settings.options:
         if name not in known:
             raise TypeError(f"Cluster has no option {name!r}{nearest(name, known)}")
-    _check_integer("processes", settings.processes, 0)
+    check_integer("processes", settings.processes, 0)
     if settings.worker_memory is not None:
-        _check_integer("worker_memory", settings.worker_memory, 0)
+        check_integer("worker_memory", settings.worker_memory, 0)
     if settings.pool is not None and not isinstance(settings.pool, str):
         raise TypeError(f"pool must be a name or None, not {settings.pool!r}")
     _check_seconds("slice_seconds", slice_seconds)
@@ -67,9 +68,9 @@ def checked_submit(
     for each in earlier:
         if not isinstance(each, ClusterTicket):
             raise TypeError(f"after must be tickets of a Cluster, not {type(each).__name__}")
-    _check_integer("priority", priority, -(2**31))
-    _check_integer("grain", grain, 0)
-    _check_integer("max_attempts", max_attempts, 0)
+    check_integer("priority", priority, -(2**31))
+    check_integer("grain", grain, 0)
+    check_integer("max_attempts", max_attempts, 0)
     nanoseconds(task_timeout, "task_timeout")
     given = {"task_timeout": task_timeout, "max_attempts": max_attempts}
     return tuple(each._job for each in earlier), {k: v for k, v in given.items() if v}

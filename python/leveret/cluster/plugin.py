@@ -25,8 +25,12 @@ def check_nodes(client: Any) -> None:
             raise unavailable(
                 f"{address} cannot import leveret ({each}); install the same version on every node"
             ) from each
-    told = {k: Versions(*v) for k, v in found.items() if not isinstance(v, BaseException)}
-    node.check_versions(versions(), told)
+    for address, each in sorted(found.items()):
+        if isinstance(each, BaseException):
+            continue
+        differs = difference(versions(), Versions(*each), address)
+        if differs is not None:
+            raise unavailable(differs)
 
 
 class NodePlugin(WorkerPlugin):  # type: ignore[misc]
