@@ -22,8 +22,8 @@ inline unsigned fork_count() noexcept {
   return forks.load(std::memory_order_relaxed);
 }
 
-// with_borrowed() lends the core's ticket to a call that may come from a second thread, or that does
-// not know whether it will consume it: it still belongs to whoever has its number.
+// with_borrowed() lends the core's ticket to a call that may come from a second thread, or that may
+// not consume it: it still belongs to whoever has its number.
 template <class Use>
 auto with_borrowed(detail::runtime_state* state, std::uint64_t id, Use&& use) {
   lev::ticket borrowed(state, id);
