@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
-import queue
 import weakref
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Callable
 
 from .. import _core
@@ -18,6 +17,7 @@ from ..wire.pickling import CHUNK, SEEDED, say_of_call
 from ..wire.settings import settings
 from ..wire.setup import Setup
 from . import checking
+from .caller import Caller
 from .counting import note_unmade
 from .ending import end_all, enter, leave
 from .environment import (
@@ -29,10 +29,10 @@ from .environment import (
 )
 from .future import Future
 from .items import Items
-from .mapping import Mapping, Part, as_they_come, in_order, time_left
+from .mapping import Mapping, Part
 from .names import call_name
 from .notes import filters, level_names, levels
-from .options import ATTEMPTS_MAX, DEFAULTS, Caller, CallOptions
+from .options import ATTEMPTS_MAX, DEFAULTS, CallOptions
 from .pool import Pool
 from .telling import OnDeath, OnProgress, Telling
 from .work import Work
@@ -40,8 +40,8 @@ from .work import Work
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from .caller import Params
     from .future import Result
-    from .options import Params
 
 
 class ProcessExecutor(Caller):
@@ -210,58 +210,6 @@ class ProcessExecutor(Caller):
 
         has_chunks = self._has_chunks and asked == DEFAULTS
         return Mapping(self._pool, fn, items, chunksize, has_chunks, make, tell)
-
-    def _map(
-        self,
-        asked: CallOptions,
-        fn: Callable[..., Any],
-        iterables: Iterable[Iterable[Any]],
-        timeout: float | None,
-        chunksize: int | None,
-        buffersize: int | None,
-        keeps: Callable[[BaseException], bool],
-    ) -> Iterator[Any]:
-        chunksize, buffersize = checking.sizes(chunksize, buffersize)
-        left = time_left(timeout)
-        ahead = None if buffersize is None else buffersize * (chunksize or 1)
-        items = Items(tuple(iterables), ahead, self._max_workers, False)
-        mapping = self._mapping(asked, fn, items, chunksize)
-        mapping.start()
-        return in_order(mapping, left, keeps)
-
-    def _submit_many(
-        self,
-        asked: CallOptions,
-        fn: Callable[..., Any],
-        iterables: Iterable[Iterable[Any]],
-        timeout: float | None,
-        chunksize: int | None,
-        buffersize: int | None,
-    ) -> Iterator[tuple[int, Any]]:
-        chunksize, buffersize = checking.sizes(chunksize, buffersize)
-        finished: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        items = Items(tuple(iterables), buffersize, self._max_workers, True)
-        mapping = self._mapping(asked, fn, items, chunksize, finished.put)
-        mapping.start()
-        return as_they_come(mapping, finished, time_left(timeout))
-
-    def _stream(
-        self,
-        asked: CallOptions,
-        fn: Callable[..., Any],
-        iterables: Iterable[Iterable[Any]],
-        chunksize: int | None,
-        buffersize: int | None,
-    ) -> AsyncIterator[tuple[int, Any]]:
-        chunksize, buffersize = checking.sizes(chunksize, buffersize)
-
-        def make(tell: Callable[[Part | None], object]) -> Mapping:
-            items = Items(tuple(iterables), buffersize, self._max_workers, True)
-            return self._mapping(asked, fn, items, chunksize, tell)
-
-        from . import streaming  # here: asyncio takes longer to import than all of leveret
-
-        return streaming.as_they_come(self._pool, make)
 
     @names_options("shutdown")
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:

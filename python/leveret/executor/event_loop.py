@@ -1,4 +1,4 @@
-"""ProcessExecutor.stream(): outcomes on an event loop, as calls end."""
+"""run() and stream() of executors: what calls give, on an event loop of asyncio."""
 
 from __future__ import annotations
 
@@ -12,7 +12,33 @@ from .ending import end_mapping
 from .mapping import Mapping, Part
 
 if TYPE_CHECKING:
+    from .future import Future, Result
     from .pool import Pool
+
+
+async def result(submit: Callable[[], Future[Result]]) -> Result:
+    """The result of a call that ends when whoever awaits it is cancelled."""
+    loop = asyncio.get_running_loop()
+    future = submit()
+    is_done = loop.create_future()
+
+    def wake() -> None:
+        if not is_done.done():
+            is_done.set_result(None)
+
+    def on_end(_: object) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+            loop.call_soon_threadsafe(wake)
+
+    future.add_done_callback(on_end)
+    try:
+        await is_done
+    finally:
+        future.cancel()  # of a call that is done nothing
+    if future.cancelled():
+        raise asyncio.CancelledError
+    # Not by a future of the loop's, which a StopIteration would never end.
+    return future.result()
 
 
 class Arrivals:
