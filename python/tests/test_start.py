@@ -20,7 +20,7 @@ from leveret.worker import seeding
 PACKAGE = """_core errors interrupts launch machines main_interpreter nearest paths procedures
     runtime shared waiting"""
 WIRE = """absent arrays beside blame by_value chunks class_steps class_watch classes described
-    entries errors files foreign functions modules notes originals own page pickling replies
+    entries errors files foreign functions instead modules notes originals own page pickling replies
     settings setup sharing singletons spaces stored tables tensors unchanged watch"""
 WORKER = """calls classes ending functions hosts large_replies memory multiprocess notes own_page
     program programs seeding tracebacks"""

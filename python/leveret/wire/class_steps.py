@@ -17,6 +17,7 @@ from typing import Any
 from cloudpickle import cloudpickle
 
 from . import spaces
+from .instead import Instead
 
 _FUNCTIONS = (types.FunctionType, classmethod, staticmethod, property, functools.cached_property)
 _CALLED, _FUNCTION, _CLASS, _OTHER = range(4)
@@ -40,7 +41,7 @@ def in_steps(kind: type, made: Any) -> Any:
     steps = [each for each in steps if each]
     if len(steps) < 2:
         return made
-    early = [_Early(kind, each) for each in steps[:-1]]
+    early = [Instead(_set_early, kind, each) for each in steps[:-1]]  # set as soon as it is read
     return (*made[:2], (early, made[2]), *made[3:5], _set_last)
 
 
@@ -58,16 +59,6 @@ def _is_plain(value: Any) -> bool:
     if type(value) is list or type(value) is set:
         return all(map(spaces.is_constant, value))
     return spaces.is_constant(value)
-
-
-class _Early:
-    """Sets attributes as soon as it is read."""
-
-    def __init__(self, kind: type, attributes: dict[str, Any]) -> None:
-        self.about = kind, attributes
-
-    def __reduce__(self) -> Any:
-        return _set_early, self.about
 
 
 def _set_early(kind: type, attributes: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ import types
 from typing import Any
 
 from ..said import shown, text_of
+from .instead import Instead
 from .pickling import _ReplyPickler, dumps
 
 
@@ -23,22 +24,12 @@ class RemoteTraceback(Exception):
         return f'\n"""\n{self.text}"""'
 
 
-class _Rebuilt:
-    """Stands for an exception whose class cannot be called with its args alone."""
-
-    def __init__(
-        self, kind: type, args: tuple[Any, ...], state: dict[str, Any], text: str | None = None
-    ) -> None:
-        self.about = kind, args, state, text
-
-    def __reduce__(self) -> Any:
-        return rebuilt, self.about
-
-
 def rebuilt(
     kind: type[BaseException], args: tuple[Any, ...], state: dict[str, Any], text: str | None = None
 ) -> Any:
     """An exception without a call of its own constructor, only of Python's for its base.
+
+    For those whose class cannot be called with their args alone.
 
     text: what its str() is, where that of its class needs what was left out.
     """
@@ -183,7 +174,7 @@ def _portable_error(error: BaseException) -> Any:
     own = {**vars(error), **(_in_slots(error) if can_be_read else {})}
     state = {name: _portable(each) for name, each in own.items() if _as_read(each) is not _NOTHING}
     args = tuple(_portable(each) for each in _arguments(error))
-    made = _Rebuilt(kind, args, state)
+    made = Instead(rebuilt, kind, args, state)
     came = _as_read(made)
     if not is_error(came):
         return error if can_be_read else _described(error)
@@ -191,7 +182,7 @@ def _portable_error(error: BaseException) -> Any:
         return made
     left = ", ".join(name for name in own if name not in state)
     text = f"{error} (left out, as it cannot be pickled: {left})" if left else str(error)
-    saying = _Rebuilt(kind, args, state, text)
+    saying = Instead(rebuilt, kind, args, state, text)
     return saying if is_error(_as_read(saying)) else made
 
 

@@ -14,6 +14,8 @@ import sys
 import types
 from typing import Any
 
+from .instead import Instead
+
 _PLACES = (
     ("os", "environ"),
     ("os", "environb"),
@@ -49,18 +51,9 @@ def reduce_method(method: Any) -> Any:
     name = method.__name__
     if getattr(owner, name, None) != method:
         return None
-    return getattr, (_Original(place), name)
-
-
-class _Original:
-    """Becomes the object where it arrives."""
-
-    def __init__(self, place: tuple[str, str]) -> None:
-        self._place = place
-
-    def __reduce__(self) -> Any:
-        return _original, self._place
+    return getattr, (Instead(_original, *place), name)
 
 
 def _original(module: str, name: str) -> Any:
+    """The object where it arrives."""
     return getattr(importlib.import_module(module), name)

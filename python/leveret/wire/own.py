@@ -10,6 +10,7 @@ from typing import Any
 from cloudpickle import cloudpickle
 
 from . import spaces
+from .instead import Instead
 
 # Locks, and what is made of them.
 _KINDS = frozenset(
@@ -27,18 +28,9 @@ def complete(pickler: Any, kind: type, made: Any) -> Any:
     if not own:
         return made
     pickled = pickler.dump_own(own)  # of all together: one may be made of another
-    attributes = {**given, **{name: _Own(kind, name, pickled) for name in own}}
+    number = cloudpickle._get_or_create_tracker_id(kind)
+    attributes = {**given, **{name: Instead(of_class, number, name, pickled) for name in own}}
     return (*made[:2], (attributes, *made[2][1:]), *made[3:])
-
-
-class _Own:
-    """Stands for such an attribute."""
-
-    def __init__(self, kind: type, name: str, pickled: bytes) -> None:
-        self.about = cloudpickle._get_or_create_tracker_id(kind), name, pickled
-
-    def __reduce__(self) -> Any:
-        return of_class, self.about
 
 
 # In a worker: such attributes by class, with what they were read from.

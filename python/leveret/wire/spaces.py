@@ -18,6 +18,7 @@ import types
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from .instead import Instead
 from .modules import Home, HostModule
 
 _CACHED = type(functools.lru_cache(None)(len))
@@ -148,16 +149,6 @@ def gone(key: str, named: Iterable[str], names: dict[str, Any]) -> dict[str, Any
     return {each: Gone for each in named if each not in names and (key, each) in _sent}
 
 
-class Ref:
-    """Stands for a global: what is there in the worker."""
-
-    def __init__(self, home: Home) -> None:
-        self.home = home
-
-    def __reduce__(self) -> Any:
-        return from_space, self.home
-
-
 class Aliases:
     """What stands for values that are globals of a module, too.
 
@@ -177,7 +168,7 @@ class Aliases:
         if name is None:
             return value
         self.needed[self.key, name] = value
-        return value if self.is_row else Ref((self.key, name))
+        return value if self.is_row else Instead(from_space, self.key, name)
 
 
 def reduce_mark(mark: object, modules: Iterable[str], needed: Needed) -> Any:
