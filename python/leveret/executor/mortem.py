@@ -7,7 +7,6 @@ earlier calls had left behind, and holds what faulthandler wrote.
 from __future__ import annotations
 
 import errno
-import fcntl
 import itertools
 import mmap
 import os
@@ -18,10 +17,7 @@ from typing import Any
 
 from .. import _core
 from ..wire import page
-from ..wire.files import close_file, map_file, memory_file
-
-_SEALS = 1 | 2 | 4  # F_SEAL_SEAL, SHRINK, GROW: what a worker writes there ends where the page does
-_F_ADD_SEALS = 1033
+from ..wire.files import close_file, keep_size, map_file, memory_file
 
 # Of the text that faulthandler wrote. Compiled where a worker has died, which few programs see.
 # The worker's own program is of no file; nor is a function of the call's that came from `python -c`
@@ -65,7 +61,7 @@ class Pages:
             for index in range(workers):
                 self.files.append(memory_file(f"leveret-page-{index}"))
                 os.ftruncate(self.files[-1], page.BYTES)
-                fcntl.fcntl(self.files[-1], _F_ADD_SEALS, _SEALS)
+                keep_size(self.files[-1])
                 self.places.append(map_file(self.files[-1], page.BYTES))
                 mark = struct.pack("<Q", number << 16 | index)
                 self.places[-1][8 * page.POOL : 8 * page.POOL + 8] = mark

@@ -6,14 +6,13 @@ import _socket
 import array
 import contextlib
 import errno
-import fcntl
 import mmap
 import os
 from collections.abc import Iterable
 from typing import Any
 
 from .. import _core
-from ..wire.files import close_file, out_of_the_way
+from ..wire.files import close_file, is_sealed, out_of_the_way
 from .work import Work
 
 REPLY_BYTES_MAX = 16 << 20  # larger results come in a file of their own
@@ -21,8 +20,6 @@ REPLIES_BYTES_MAX = 64 << 20  # shared memory kept for results of calls under wa
 BYTES_AT_HAND = 1024  # a call has room for so much
 FILES_MAX = 1024
 STAGED_BYTES_MAX = 16 << 20  # of a call's arguments: a quarter of a worker's local store
-_SEALS = 2 | 4 | 8  # SHRINK, GROW, WRITE
-_F_GET_SEALS = 1034
 
 
 class Gone(Exception):
@@ -168,8 +165,6 @@ class ReplyFiles:
 
 def _map(file: int, inode: int, size: int) -> memoryview:
     about = os.fstat(file)
-    if about.st_ino != inode or about.st_size != size:
-        raise Gone
-    if fcntl.fcntl(file, _F_GET_SEALS) & _SEALS != _SEALS:
+    if about.st_ino != inode or about.st_size != size or not is_sealed(file):
         raise Gone
     return memoryview(mmap.mmap(file, size, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE))

@@ -19,6 +19,9 @@ from typing import Callable, TypeVar
 _FIRST = 640  # as share/zone.cpp: of the 1,024 that are the usual limit
 _NUMBERS = 256
 _count = itertools.count()
+# F_ADD_SEALS, F_GET_SEALS and F_SEAL_..., which Python's fcntl has where its C library has them.
+_ADD_SEALS, _GET_SEALS = 1033, 1034
+_SEAL, _SHRINK, _GROW, _WRITE = 1, 2, 4, 8
 _SPARES = 2  # what a large result needs at once: a file, and the mapping's second number of it
 
 _Made = TypeVar("_Made")
@@ -39,6 +42,35 @@ def out_of_the_way(file: int) -> int:
 def memory_file(name: str) -> int:
     """A new memory file, which can be sealed. Raises OSError."""
     return out_of_the_way(os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
+
+
+def keep_size(file: int) -> None:
+    """What is written to the file from now on ends where it does."""
+    fcntl.fcntl(file, _ADD_SEALS, _SEAL | _SHRINK | _GROW)
+
+
+def seal(file: int) -> None:
+    """Nobody changes the file from now on: what is read of it stays as it is."""
+    fcntl.fcntl(file, _ADD_SEALS, _SEAL | _SHRINK | _GROW | _WRITE)
+
+
+def is_sealed(file: int) -> bool:
+    fixed = _SHRINK | _GROW | _WRITE
+    return fcntl.fcntl(file, _GET_SEALS) & fixed == fixed
+
+
+def sealed_file(name: str, content: bytes | memoryview) -> int:
+    """A sealed memory file. Raises OSError."""
+    file = memory_file(name)
+    try:
+        at = 0
+        while at < len(content):
+            at += os.write(file, content[at:])
+        seal(file)
+    except BaseException:
+        os.close(file)
+        raise
+    return file
 
 
 def map_file(file: int, size: int) -> mmap.mmap:

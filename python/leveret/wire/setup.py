@@ -8,14 +8,13 @@ may write there, too; so a mark is a number that nobody writes by chance.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import struct
 import sys
 from typing import NamedTuple
 
 from .. import _core
-from .files import close_file, memory_file, shows_files
+from .files import close_file, sealed_file, shows_files
 from .notes import Filter
 from .settings import Settings
 
@@ -25,7 +24,6 @@ _MARKS = 512
 _NAME = "leveret-setup"  # of the file in memory
 _IN_BLOCK = 1 << 63  # with the size: what is given is the address of shared memory
 _SIZE = (1 << 32) - 1  # above it: a number by which workers tell this setup from others
-_ADD_SEALS, _ALL_SEALS = 1033, 1 | 2 | 4 | 8  # SEAL, SHRINK, GROW, WRITE
 
 
 class Depth:
@@ -68,18 +66,12 @@ class HostSetup:
         self._block: _core.SharedBlock | None = None
         number = len(content) | int.from_bytes(os.urandom(3), "little") << 32
         if shows_files():
-            self._make_file(content)
+            self._file = sealed_file(_NAME, content)
             self.place = (os.getpid() << 32 | self._file, number)
         else:
             self._block = _core.SharedBlock(len(content))
             memoryview(self._block)[: len(content)] = content
             self.place = (self._block.address, number | _IN_BLOCK)
-
-    def _make_file(self, content: bytes) -> None:
-        self._file = memory_file(_NAME)
-        with os.fdopen(os.dup(self._file), "wb") as file:
-            file.write(content)
-        fcntl.fcntl(self._file, _ADD_SEALS, _ALL_SEALS)
 
     def has_marks(self) -> bool:
         """Whether a process has ended while its initializer ran."""

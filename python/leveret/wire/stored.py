@@ -15,7 +15,6 @@ that is not what was stored, and the next call gets another.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import struct
 import weakref
@@ -28,7 +27,7 @@ except ImportError:
     from hashlib import blake2b
 
 from .. import _core
-from .files import close_file, memory_file, shows_files, with_spares
+from .files import close_file, sealed_file, shows_files, with_spares
 
 STORED_BYTES_MIN = 1 << 16  # copying less costs little beside a call
 FILE_BYTES_MIN = 1 << 18  # a file costs as much as to copy some 200 KB, and has a number
@@ -43,7 +42,6 @@ COPY_BYTES_MIN, COPIES_MAX = 1 << 14, 64  # of parts of globals that are too sma
 # A buffer that is shorter than any other, in the place of one that is stored: the host, the number
 # of its file, the file's inode, and how many bytes there are.
 REFERENCE = struct.Struct("<QQQQ")
-_ADD_SEALS, _ALL_SEALS = 1033, 1 | 2 | 4 | 8  # SEAL, SHRINK, GROW, WRITE
 
 # A part as it is sent: its bytes, a reference to its file, or (address, bytes, address of the mark,
 # digest).
@@ -58,16 +56,12 @@ class StoredFile:
     def __init__(self, part: memoryview) -> None:
         if StoredFile.count >= FILES_MAX or not shows_files():
             raise OSError
-        self.file = memory_file("leveret-stored")
+        self.file = sealed_file("leveret-stored", part)
         StoredFile.count += 1
         # Not in __del__(): another thread could take this from a dictionary meanwhile.
         weakref.finalize(self, _close, self.file)
         self.size = part.nbytes
         self.owner = _watch(part, id(self))
-        at = 0
-        while at < self.size:
-            at += os.write(self.file, part[at:])
-        fcntl.fcntl(self.file, _ADD_SEALS, _ALL_SEALS)
         self.map = _core.FileMap(self.file, self.size)
         self.inode = os.fstat(self.file).st_ino
         self.reference = REFERENCE.pack(os.getpid(), self.file, self.inode, self.size)

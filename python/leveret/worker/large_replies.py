@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import array
-import fcntl
 import mmap
 import os
 from collections import deque
 
-from ..wire.files import close_file, memory_file, with_spares
+from ..wire.files import close_file, memory_file, seal, with_spares
 from ..wire.replies import FILE, write_reply
 
 _KEPT_MAX = 32  # more than the replies that are on their way from one worker
@@ -38,8 +37,7 @@ def _make_file(
         os.ftruncate(file, size)
         with mmap.mmap(file, size) as place, memoryview(place) as view:
             write_reply(view, kind, pickled, buffers, ns, size)
-        # Nobody changes it any more: what the host reads stays as it is.
-        fcntl.fcntl(file, 1033, 1 | 2 | 4 | 8)  # F_ADD_SEALS: SEAL, SHRINK, GROW, WRITE
+        seal(file)
         inode = os.fstat(file).st_ino
         is_sent = _send(address, file)
     except BaseException:
