@@ -22,8 +22,8 @@ PACKAGE = """_core errors interrupts launch machines main_interpreter nearest pa
 WIRE = """absent arrays beside blame by_value chunks class_steps class_watch classes described
     entries errors files foreign functions instead modules notes originals own page pickling replies
     settings setup sharing singletons spaces stored tables tensors unchanged watch"""
-WORKER = """calls classes ending functions hosts large_replies memory multiprocess notes own_page
-    program programs seeding tracebacks"""
+WORKER = """calls classes ending functions hosts imports large_replies memory multiprocess notes
+    own_page program programs seeding tracebacks"""
 
 # Modules of Python that take long to load.
 NEVER = {

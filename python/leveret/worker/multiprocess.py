@@ -9,7 +9,6 @@ multiprocessing do.
 from __future__ import annotations
 
 import contextlib
-import importlib.machinery
 import os
 import sys
 import types
@@ -17,6 +16,7 @@ from typing import Any, Callable
 
 from .. import _core
 from ..wire.setup import About, Depth
+from .imports import change_when_imported
 
 _TRACKER = "from multiprocessing.resource_tracker import main;main("
 
@@ -37,30 +37,12 @@ def set_up(about: About) -> None:
     for name in [name for name in _CHANGES if name in sys.modules]:
         _CHANGES[name](sys.modules[name])
     if is_first:
-        sys.meta_path.insert(0, _Finder())
+        change_when_imported(_CHANGES, _change)
 
 
-class _Finder:
-    """Changes modules after they were imported."""
-
-    def find_spec(
-        self, name: str, path: Any, target: types.ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        change = _CHANGES.get(name)
-        if change is None:
-            return None
-        spec = importlib.machinery.PathFinder.find_spec(name, path)
-        loader: Any = None if spec is None else spec.loader
-        if loader is not None:
-            execute = loader.exec_module
-
-            def exec_module(module: types.ModuleType) -> None:
-                execute(module)
-                with contextlib.suppress(Exception):  # it is not what it was
-                    change(module)
-
-            loader.exec_module = exec_module
-        return spec
+def _change(module: types.ModuleType) -> None:
+    with contextlib.suppress(Exception):  # it is not what it was
+        _CHANGES[module.__name__](module)
 
 
 def _become_child(process: Any) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import struct
 import sys
 import types
-from importlib.machinery import ModuleSpec
 from typing import Any, Callable
+
+from .imports import change_when_imported
 
 _NUMPY_WORDS = struct.Struct("<16I")
 
@@ -25,6 +25,16 @@ def _seed_torch(digest: bytes) -> None:
 
 
 _SEEDERS: dict[str, Callable[[bytes], None]] = {"numpy.random": _seed_numpy, "torch": _seed_torch}
+
+
+class _Latest:
+    """What modules are seeded by that are imported from now on."""
+
+    digest = b""
+
+
+def _seed_new(module: types.ModuleType) -> None:
+    _SEEDERS[module.__name__](_Latest.digest)
 
 
 def _find_sha512() -> Callable[[bytes], Any]:
@@ -59,52 +69,5 @@ def seed_all(*origin: object, is_given: bool) -> None:
         if name in sys.modules:
             seed(digest)
     if is_given:
-        _watcher.digest = digest
-        if _watcher not in sys.meta_path:
-            sys.meta_path.insert(0, _watcher)
-
-
-class _Watcher:
-    """Seeds generators of modules that are imported after all."""
-
-    digest = b""
-    name = ""  # of the module that is looked for
-
-    def find_spec(
-        self, name: str, path: Any = None, target: types.ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if name not in _SEEDERS or self.name:
-            return None
-        self.name = name
-        try:
-            spec = importlib.util.find_spec(name)
-        finally:
-            self.name = ""
-        if spec is not None and spec.loader is not None:
-            loader: Any = _Loader(spec.loader)
-            spec.loader = loader
-        return spec
-
-
-class _Loader:
-    """A module's loader; what is loaded is seeded."""
-
-    def __init__(self, loader: Any) -> None:
-        self._own = loader
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._own, name)
-
-    def create_module(self, spec: ModuleSpec) -> Any:
-        return self._own.create_module(spec)
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        spec = module.__spec__
-        module.__loader__ = self._own
-        if spec is not None:
-            spec.loader = self._own
-        self._own.exec_module(module)
-        _SEEDERS[module.__name__](_watcher.digest)
-
-
-_watcher = _Watcher()
+        _Latest.digest = digest
+        change_when_imported(_SEEDERS, _seed_new)
