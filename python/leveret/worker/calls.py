@@ -88,7 +88,7 @@ def _set_up(given: WorkerSetup, setup: Setup) -> None:
         host.surround()
         lives = int(Own.words[page.LIVES])
         seeding.seed_all(setup.seed, index, lives, is_given=setup.is_seed_given)
-        host.begin_notes()
+        host.notes.begin()
         for each in preload_failures:
             warnings.warn(each, RuntimeWarning, stacklevel=1)
         if setup.initializer:
@@ -242,7 +242,7 @@ def _keep(pickled: bytes) -> Kept:
 def _call(head: tuple[int, ...], request: memoryview, buffers: list[memoryview]) -> Any:
     flags, length, path_length, name_length, _, _, seed, kinds_length = head
     if flags & SEEDED:
-        seeding.seed_all(_Process.host.seed, "call", seed, is_given=True)
+        seeding.seed_all(_Process.host.setup.seed, "call", seed, is_given=True)
     at = REQUEST.size + length
     if path_length:
         _Process.host.follow(bytes(request[at : at + path_length]))
@@ -285,7 +285,7 @@ def _reply(
         buffers = [*buffers, memoryview(notes.take())]
     size = reply_size(len(pickled), buffers)
     if size > len(reply):
-        where = make_file(_Process.host.about.replies, kind, pickled, buffers, ns, size)
+        where = make_file(_Process.host.setup.about.replies, kind, pickled, buffers, ns, size)
         write_reply(reply, IN_FILE, where, [], ns, size)
     else:
         write_reply(reply, kind, pickled, buffers, ns, size)

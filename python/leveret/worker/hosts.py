@@ -17,7 +17,7 @@ import sys
 from .. import _core
 from ..wire import by_value
 from ..wire.settings import Settings, change_settings
-from ..wire.setup import About, Setup, is_there
+from ..wire.setup import Setup, is_there
 from . import multiprocess, notes, own_page, programs
 
 _first_path = list(sys.path)  # before modules of preload, which may add to it
@@ -30,49 +30,38 @@ class Host:
     def __init__(self, place: tuple[int, int]) -> None:
         self.place = place  # of its setup
         self.is_set_up = False
-        self.calls_left = -1  # until the process is replaced; below 0: for ever
-        self.idle_ns_max = 0
-        self.about = About(0, b"")
         self.path = b""  # its search path, as it was sent last
         self.told = _first_path  # the same as a list, without what calls have added here
         self.searched = _own_path  # sys.path of its last turn, with what they have added
-        self.seed = 0
-        self.env: dict[str, str | None] = {}
-        self.cwd: str | None = None
-        self.settings: Settings = {}
         self.replaced: dict[str, str | None] = {}  # what was there before its variables
         self.came_from = ""  # the folder before its own
         self.settings_before: Settings = {}
-        self.notes: notes.Forwarding | None = None
         self.page: own_page.PutAway | None = None
         self.belongings: programs.Belongings | None = None
+        self.receive(Setup())  # until its own is read
 
     def receive(self, setup: Setup) -> None:
-        self.about, self.seed, self.cwd = setup.about, setup.seed, setup.cwd
-        self.calls_left, self.idle_ns_max = setup.calls_max, setup.idle_ns_max
-        self.env = setup.env[_core.worker_index() or 0] if setup.env else {}
-        self.settings = setup.settings
+        self.setup = setup
+        self.calls_left = setup.calls_max  # until the process is replaced; below 0: for ever
         self.notes = notes.Forwarding(setup)
 
     def surround(self) -> None:
         """Sets its variables and settings, and goes to its folder."""
-        self.replaced = {name: os.environ.get(name) for name in self.env}
-        _set(self.env)
-        self.settings_before = change_settings(self.settings)
-        if self.cwd is not None:
+        setup = self.setup
+        env = setup.env[_core.worker_index() or 0] if setup.env else {}
+        self.replaced = {name: os.environ.get(name) for name in env}
+        _set(env)
+        self.settings_before = change_settings(setup.settings)
+        if setup.cwd is not None:
             self.came_from = os.getcwd()  # noqa: PTH109
-            os.chdir(self.cwd)
-
-    def begin_notes(self) -> None:
-        if self.notes is not None:
-            self.notes.begin()
+            os.chdir(setup.cwd)
 
     def leave(self) -> None:
         """Puts away what is its own."""
         self.searched = list(sys.path)
         self.belongings = programs.take_away()
         self.page = own_page.put_away()
-        if self.notes is not None and self.notes.has_begun:
+        if self.notes.has_begun:
             self.notes.end()
         _set(self.replaced)
         change_settings(self.settings_before)
@@ -103,10 +92,10 @@ class Host:
             self.belongings = None
         if not self.is_set_up:
             return
-        multiprocess.set_up(self.about)
+        multiprocess.set_up(self.setup.about)
         self.surround()
-        self.begin_notes()
-        _core.retire_worker_after(self.idle_ns_max)
+        self.notes.begin()
+        _core.retire_worker_after(self.setup.idle_ns_max)
 
 
 def _search(path: list[str]) -> None:
