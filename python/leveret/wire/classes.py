@@ -106,15 +106,23 @@ def complete(kind: type, made: Any) -> Any:
     slots = vars(kind).get("__slots__")
     if slots is None or not isinstance(slots, (str, tuple, list, dict)):
         return made
-    constructor, name, bases, given, *others = made[1]
-    if typing.NamedTuple in bases:  # which gives the class its slots, and lets nobody else
+    if typing.NamedTuple in made[1][2]:  # which gives the class its slots, and lets nobody else
         return made
-    about = (constructor, name, bases, {**given, "__slots__": slots}, *others)
     attributes = {key: each for key, each in made[2][0].items() if key != "__slots__"}
     for each in _names(slots):
         if each.startswith("__") and not each.endswith("__"):  # as the compiler has named it
             attributes.pop(f"_{kind.__name__.lstrip('_')}{each}", None)
-    return (made[0], about, (attributes, *made[2][1:]), *made[3:])
+    return with_attributes(made, attributes, {"__slots__": slots})
+
+
+def with_attributes(
+    made: Any, attributes: dict[str, Any], early: dict[str, Any] | None = None
+) -> Any:
+    """What cloudpickle makes of a class, with other attributes. early: it is made with them."""
+    maker, about, state, *rest = made
+    if early:
+        about = (*about[:3], {**about[3], **early}, *about[4:])
+    return (maker, about, (attributes, *state[1:]), *rest)
 
 
 _BY_ITSELF = frozenset({"__module__", "__slots__", "__dict__", "__weakref__", "_abc_impl"})
@@ -128,24 +136,23 @@ def _with_same_as_bases(kind: type, made: Any) -> Any:
             continue
         if any(vars(base).get(name, _BY_ITSELF) is value for base in kind.__bases__):
             attributes["".join(name)] = value
-    return (*made[:2], (attributes, *made[2][1:]), *made[3:])
+    return with_attributes(made, attributes)
 
 
 def _in_order(kind: type, made: Any) -> Any:
     """With attributes as vars() of the class has them: cloudpickle sorts their names."""
     given = made[2][0]
     attributes = {name: given[name] for name in own_names(kind) if name in given}
-    return (*made[:2], ({**attributes, **given}, *made[2][1:]), *made[3:])
+    return with_attributes(made, {**attributes, **given})
 
 
 def _with_class(made: Any) -> Any:
     """__class__ of a proxy, which says what it stands for: afterwards it would be another's."""
     if "__class__" not in made[2][0]:
         return made
-    constructor, name, bases, given, *others = made[1]
     attributes = dict(made[2][0])
-    about = (constructor, name, bases, {**given, "__class__": attributes.pop("__class__")})
-    return (made[0], (*about, *others), (attributes, *made[2][1:]), *made[3:])
+    early = {"__class__": attributes.pop("__class__")}
+    return with_attributes(made, attributes, early)
 
 
 def other_home(kind: type) -> types.ModuleType | None:

@@ -15,6 +15,8 @@ from typing import Any
 
 from cloudpickle import cloudpickle
 
+from .classes import with_attributes
+
 _PYTHON_API, _USE_ERRNO = 4, 8  # flags of functions, of ctypes.h
 _TOLD_AT_BIRTH = ("_type_", "_length_", "_flags_", "_restype_", "_argtypes_", "_swappedbytes_")
 
@@ -71,11 +73,9 @@ def complete(kind: Any, made: Any) -> Any:
     # The base of all data is a base of Array's, and no name of ctypes'.
     if not issubclass(kind, ctypes.Array.__mro__[1]):
         return made
-    constructor, name, bases, given, *others = made[1]
     attributes = {key: each for key, each in made[2][0].items() if not _is_field(each)}
     first = {key: attributes.pop(key) for key in _TOLD_AT_BIRTH if key in attributes}
-    about = (constructor, name, bases, {**given, **first}, *others)
-    return (made[0], about, (attributes, *made[2][1:]), *made[3:5], _set_class)
+    return (*with_attributes(made, attributes, first)[:5], _set_class)
 
 
 def _is_field(value: Any) -> bool:

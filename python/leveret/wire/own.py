@@ -10,6 +10,7 @@ from typing import Any
 from cloudpickle import cloudpickle
 
 from . import spaces
+from .classes import with_attributes
 from .instead import Instead
 
 # Locks, and what is made of them.
@@ -30,7 +31,7 @@ def complete(pickler: Any, kind: type, made: Any) -> Any:
     pickled = pickler.dump_own(own)  # of all together: one may be made of another
     number = cloudpickle._get_or_create_tracker_id(kind)
     attributes = {**given, **{name: Instead(of_class, number, name, pickled) for name in own}}
-    return (*made[:2], (attributes, *made[2][1:]), *made[3:])
+    return with_attributes(made, attributes)
 
 
 # In a worker: such attributes by class, with what they were read from.
