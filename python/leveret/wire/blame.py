@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from typing import TYPE_CHECKING, Any
 
-from .by_value import variables
+from .modules import variables
 
 if TYPE_CHECKING:
     from .pickling import _Pickler

@@ -77,10 +77,7 @@ def is_importable(thing: Any) -> bool:
     module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)
     if type(module) is not str or type(name) is not str or is_absent(module):
         return False
-    try:
-        return found((module, name)) is thing
-    except AttributeError:
-        return False
+    return home_of(thing) is not None
 
 
 # Functions and classes.
@@ -120,15 +117,6 @@ def reduce_function(pickler: Any, function: types.FunctionType, is_reply: bool) 
     slots["__annotations__"] = dict(slots["__annotations__"])
     how = (home_of(function), key, () if key is None else _imports(function))
     return (_make_function, (how, *made[1]), (dict(own), slots), None, None, _set_function)
-
-
-def variables(function: types.FunctionType) -> dict[str, Any]:
-    """Those of functions around it that it has."""
-    found = {}
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
-        with contextlib.suppress(ValueError):  # nothing is in it yet
-            found[name] = cell.cell_contents
-    return found
 
 
 def _give_globals(
@@ -288,7 +276,7 @@ def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
         names = spaces.names_of(kind.__module__)
         aliases = pickler.aliases(spaces.key_of(names), names)
         attributes = {name: aliases.of(value) for name, value in made[2][0].items()}
-        made = (*made[:2], (attributes, *made[2][1:]), *made[3:])
+        made = classes.with_attributes(made, attributes)
     if not is_reply:
         made = own.complete(pickler, kind, made)
     pickler.whole.append((kind, made[2][0]))

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..interrupts import raise_signals
+from .modules import variables
 
 FEW = 64  # items of a container that goes along as it is
 
@@ -38,22 +39,11 @@ def entries_of(pickler: Any, function: types.FunctionType, named: Iterable[str])
 def _keys_of(function: types.FunctionType) -> list[Any]:
     """By what a function, and those that it wraps, may be noted."""
     keys: list[Any] = []
-    for each in (function, *_wrapped_by(function)):
+    wrapped = [each for each in variables(function).values() if type(each) is types.FunctionType]
+    for each in (function, *wrapped):
         names = (each.__name__, each.__qualname__, f"{each.__module__}.{each.__qualname__}")
         keys += [key for key in (each, *names) if key not in keys]
     return keys
-
-
-def _wrapped_by(function: types.FunctionType) -> list[types.FunctionType]:
-    found = []
-    for cell in function.__closure__ or ():
-        try:
-            value = cell.cell_contents
-        except ValueError:  # it is empty
-            continue
-        if type(value) is types.FunctionType:
-            found.append(value)
-    return found
 
 
 def _small(value: Any) -> Any:

@@ -8,6 +8,7 @@ sys.modules, and of a function whose code asks in these ways functions and class
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import functools
 import inspect
@@ -69,6 +70,15 @@ def asks(function: types.FunctionType) -> bool:
 def named_by(function: types.FunctionType) -> Iterator[str]:
     """The globals that its code names, and the code inside of it."""
     yield from _named_in(function.__code__)
+
+
+def variables(function: types.FunctionType) -> dict[str, Any]:
+    """Those of functions around it that it has."""
+    found = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        with contextlib.suppress(ValueError):  # nothing is in it yet
+            found[name] = cell.cell_contents
+    return found
 
 
 def globals_of_bodies(function: types.FunctionType, known: dict[str, Any]) -> dict[str, Any]:
