@@ -82,7 +82,6 @@ class Packed:
         self.arrays = arrays
         self.taken: list[Lent] = []
         self.held: list[Stored] = []
-        wire_arrays.watch_for_numpy()
         file = io.BytesIO()
         try:
             needed: spaces.Needed = {}

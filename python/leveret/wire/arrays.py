@@ -86,6 +86,13 @@ def reduce_subclass(array: Any, kind: type, is_reply: bool) -> Any:
     return _shared_view, (array.view(np.ndarray), kind, dict(getattr(array, "__dict__", ())))
 
 
+def is_ndarray(kind: type) -> bool:
+    """Whether it is ndarray itself."""
+    if not reducers:
+        watch_for_numpy()
+    return kind in reducers
+
+
 def watch_for_numpy() -> None:
     numpy = sys.modules.get("numpy")
     if numpy is not None and hasattr(numpy, "ndarray"):

@@ -73,7 +73,7 @@ def dump(values: tuple[Any, ...], is_one: bool = False) -> Packed | None:
         if kind in ATOMS:
             continue
         # One that is there twice must be one there, too.
-        if kind not in arrays.reducers or kind in copyreg.dispatch_table or id(value) in seen:
+        if not arrays.is_ndarray(kind) or kind in copyreg.dispatch_table or id(value) in seen:
             return None
         seen.add(id(value))
         about = _tell(place, value, buffers)

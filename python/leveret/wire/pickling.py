@@ -259,7 +259,7 @@ def _is_plain(value: Any) -> bool:
             and ATOMS.issuperset(map(type, value))
             and ATOMS.issuperset(map(type, value.values()))
         )
-    return kind in arrays.reducers and arrays.is_plain(value)
+    return arrays.is_ndarray(kind) and arrays.is_plain(value)
 
 
 def _keeper(buffers: list[memoryview], buffers_max: int) -> Callable[[pickle.PickleBuffer], bool]:
@@ -362,8 +362,6 @@ def dumps(
     """
     if type(value) in ATOMS:
         return pickle.dumps(value, 5), []
-    if not arrays.reducers:
-        arrays.watch_for_numpy()
     if _is_plain(value):
         return _dump_plain(value, buffers_max)
     return _dump_any(value, buffers_max, pickler, held, beside)
@@ -373,8 +371,6 @@ def dump_item(value: Any, needed: spaces.Needed, beside: Beside) -> tuple[Any, l
     """dump_alone() for one of several values that have their classes and globals in common."""
     if type(value) in ATOMS:
         return pickle.dumps(value, 5), []
-    if not arrays.reducers:
-        arrays.watch_for_numpy()
     if _is_plain(value):
         return _dump_plain(value, CALL_BUFFERS_MAX)
     with sharing.spawning():
@@ -410,9 +406,7 @@ def dump_reply(value: Any) -> tuple[int, bytes, list[memoryview]]:
     """(kind, pickle, buffers) of what a call has returned."""
     kind = type(value)
     if kind not in ATOMS:
-        if not arrays.reducers:
-            arrays.watch_for_numpy()
-        is_one = kind in arrays.reducers
+        is_one = arrays.is_ndarray(kind)
         if is_one or (kind is tuple and len(value) <= PLAIN_ITEMS_MAX):
             told = described.dump((value,) if is_one else value, is_one)
             if told is not None:
@@ -433,8 +427,6 @@ def dump_plain_arguments(args: Any) -> tuple[int, bytes, list[memoryview]] | Non
         return None
     if ATOMS.issuperset(map(type, given)):
         return PLAIN, pickle.dumps(args, 5), []
-    if not arrays.reducers:
-        arrays.watch_for_numpy()
     told = described.dump(given)
     if told is not None and len(told[1]) <= CALL_BUFFERS_MAX:
         return DESCRIBED, *told

@@ -58,7 +58,6 @@ def reduce_tensor(tensor: Any, is_reply: bool) -> Any:
     except (AttributeError, RuntimeError, TypeError):  # no NumPy; not of a kind that it has
         return NotImplemented
     name = "" if integers is None else kind.partition(".")[2]
-    arrays.watch_for_numpy()
     order = None
     if not arrays.is_shared(array, is_reply) and not array.flags.c_contiguous:
         # Whatever its strides say is first, in memory it may be without gaps.

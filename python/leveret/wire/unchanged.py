@@ -37,7 +37,7 @@ class Contents:
         self.copy = b""
         self.containers: list[Any] | None = None  # None: it is no plain value
         self.items: list[tuple[Any, ...]] = []
-        if type(value) not in arrays.reducers:
+        if not arrays.is_ndarray(type(value)):
             self.containers = _core.plain_containers(value, CONTAINERS_MAX, may_nest)
             self.items = [_core.contents_of(each) for each in self.containers or ()]
         elif value.nbytes < FILE_BYTES_MIN and value.flags.c_contiguous and arrays.is_plain(value):
