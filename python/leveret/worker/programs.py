@@ -13,14 +13,16 @@ import contextlib
 import os
 import sys
 import types
-import weakref
 from typing import Any, NamedTuple
 
 from ..wire import modules, singletons, spaces
-from ..wire.modules import Home, HostModule
-from .classes import Classes, classes
-from .functions import Functions, functions
+from ..wire.modules import HostModule
+from .classes import classes
+from .functions import functions
 
+# Where it is kept: globals, functions and classes, singletons; and what was loaded for calls.
+_TABLES: tuple[Any, ...] = (spaces.known, modules.residents, singletons.known)
+_KEEPERS: tuple[Any, ...] = (functions, classes)
 _main = sys.modules["__main__"]
 _common = {os.path.normpath(each) for each in sys.path}
 _roots: dict[str, tuple[types.ModuleType, str]] = {}  # of modules, by their names
@@ -29,36 +31,26 @@ _roots: dict[str, tuple[types.ModuleType, str]] = {}  # of modules, by their nam
 class Belongings(NamedTuple):
     """What was taken away, until its program's next turn."""
 
-    spaces: dict[str, spaces.Space]
-    residents: weakref.WeakValueDictionary[Home, Any]
-    singletons: dict[Home, Any]
-    functions: dict[str, Any]
-    classes: dict[str, Any]
+    tables: list[Any]
+    kept: list[dict[str, Any]]
     modules: dict[str, types.ModuleType]
 
     def put_back(self) -> None:
-        spaces.known.update(self.spaces)
-        modules.residents.update(self.residents)
-        singletons.known.update(self.singletons)
-        vars(functions).update(self.functions)
-        vars(classes).update(self.classes)
+        for table, content in zip(_TABLES, self.tables):
+            table.update(content)
+        for keeper, attributes in zip(_KEEPERS, self.kept):
+            vars(keeper).update(attributes)
         sys.modules.update(self.modules)
 
 
 def take_away() -> Belongings:
     """Takes what is there of the program whose sys.path this is."""
-    taken = Belongings(
-        dict(spaces.known),
-        modules.residents.copy(),
-        dict(singletons.known),
-        dict(vars(functions)),
-        dict(vars(classes)),
-        _own_modules(),
-    )
-    for each in (spaces.known, modules.residents, singletons.known):
-        each.clear()
-    vars(functions).update(vars(Functions()))
-    vars(classes).update(vars(Classes()))
+    tables = [table.copy() for table in _TABLES]
+    taken = Belongings(tables, [dict(vars(keeper)) for keeper in _KEEPERS], _own_modules())
+    for table in _TABLES:
+        table.clear()
+    for keeper in _KEEPERS:
+        vars(keeper).update(vars(type(keeper)()))
     for name in taken.modules:
         sys.modules.pop(name, None)
     sys.modules["__main__"] = _main
