@@ -16,10 +16,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from .executor.work import Work
+from typing import Any
 
 
 def _code_of(handler: Any) -> Any:
@@ -130,16 +127,6 @@ class NotOfSignal(contextlib.suppress):
 def raise_signals(error: BaseException) -> None:
     """For those who catch everything: what a signal's handler has raised is not for them."""
     if is_of_signal(error):
-        raise error
-
-
-def raise_if_of_signal(work: Work, error: BaseException) -> None:
-    """Raises an error of reading a call's result that is no fault of the result.
-
-    It is read again then. Once: an unpickler may raise anything, too.
-    """
-    if not work.was_interrupted and is_of_signal(error):
-        work.was_interrupted = True
         raise error
 
 

@@ -18,11 +18,6 @@ def end_call(pool: Pool, call: _core.Call | None) -> bool:
     return call is not None and pool.pid_is_own() and pool.port.end(call)
 
 
-def withdraw_all(pool: Pool) -> None:
-    """Takes back what has not begun, and lets no new calls in."""
-    pool.shut_down(False, True)
-
-
 def end_all(pool: Pool, cancels: bool) -> None:
     """Takes back what has not begun, and ends what runs.
 
@@ -33,7 +28,7 @@ def end_all(pool: Pool, cancels: bool) -> None:
     with pool.lock:
         pool.is_terminated = pool.is_terminated or not cancels
         under_way = list(pool.running)
-    withdraw_all(pool)
+    pool.shut_down(False, True)
     for work in under_way:
         if cancels:
             work.future._end(work.call)

@@ -20,7 +20,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from ..errors import OutOfMemory, Status, WorkerDied
-from ..interrupts import is_of_signal, raise_if_of_signal
+from ..interrupts import is_of_signal
 from ..wire.errors import with_cause
 from ..wire.plain import runs_nothing
 from ..wire.replies import BROKEN, IN_FILE, VALUE, Overwritten, read_reply
@@ -273,7 +273,10 @@ class Ends:
         except BaseException as error:  # an unpickler may raise what it likes
             if isinstance(error, RecursionError) and not self.pool.port.is_own_thread:
                 raise
-            raise_if_of_signal(work, error)
+            # No fault of the result, which is read again. Once: an unpickler may raise such, too.
+            if not work.was_interrupted and is_of_signal(error):
+                work.was_interrupted = True
+                raise
             return None, unreadable(work.name(), error), None
 
     def value(self, work: Work, reply: Any) -> _Outcome:
