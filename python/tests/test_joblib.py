@@ -45,7 +45,7 @@ def pids(**options: Any) -> set[int]:
 
 def latest() -> Kept:
     """The executor that was used last."""
-    return max(pools().all.values(), key=lambda each: each.idle_since)
+    return max(pools.all.values(), key=lambda each: each.idle_since)
 
 
 def grow(values: list[int]) -> int:

@@ -148,7 +148,7 @@ class LeveretBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         kept, self._kept = self._kept, None
         if kept is not None:
             self._arrays.clear()
-            pools().release(kept)
+            pools.release(kept)
         self.reset_batch_stats()
 
     def abort_everything(self, ensure_ready: bool = True) -> None:
@@ -164,8 +164,8 @@ class LeveretBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
             # What runs cannot be taken back: its executor ends with it.
             still_running = [each.stop() for each in list(self._under_way)]
             if any(still_running):
-                pools().retire(kept)
-            pools().release(kept)
+                pools.retire(kept)
+            pools.release(kept)
         if ensure_ready:
             self.configure(self.parallel.n_jobs, self.parallel, **self.parallel._backend_kwargs)
 
@@ -189,4 +189,4 @@ def _lease(n_jobs: int, options: dict[str, Any], idle_seconds: float) -> Kept:
         options.setdefault("preload", ("numpy", "joblib", "leveret.worker.batches"))
         return ProcessExecutor(n_jobs, **options)
 
-    return pools().lease(key, idle_seconds, make)
+    return pools.lease(key, idle_seconds, make)

@@ -56,6 +56,10 @@ class Pools:
     """The executors of this process. Thread safety: any thread."""
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """In a fork, which has none."""
         self.lock = threading.Lock()
         self.all: dict[Any, Kept] = {}
         self.timer: threading.Timer | None = None
@@ -118,18 +122,5 @@ class Pools:
                 self.watch(min(ends))
 
 
-class _Here:
-    """Those of this process: a fork has none."""
-
-    pools = Pools()
-
-
-def pools() -> Pools:
-    return _Here.pools
-
-
-def _forget() -> None:
-    _Here.pools = Pools()
-
-
-os.register_at_fork(after_in_child=_forget)
+pools = Pools()
+os.register_at_fork(after_in_child=pools.forget)

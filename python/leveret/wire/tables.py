@@ -114,7 +114,7 @@ class _Dumped:
 
     def send(self, held: Held) -> list[Part]:
         if self.same is not None:
-            return unchanged.send(self.same, held)
+            return self.same.send(held)
         own: Held = None if held is None else []
         sent = [put(view, digest, own) for view, digest in self.parts]
         if held is not None and own is not None:

@@ -71,6 +71,11 @@ class Same:
         """As a pickler's, of what may be in common to it and others."""
         return {id(each): (0, each) for each in self.contents.containers or ()}
 
+    def send(self, held: Held) -> list[Part]:
+        if held is not None:
+            held += self.held
+        return self.parts
+
     def is_sent_for(self, value: Any) -> bool:
         return self.contents.are_in(value) and not any(each.is_spoiled() for each in self.held)
 
@@ -143,9 +148,3 @@ def note(
         _same[home] = same
         while sum(each.size for each in list(_same.values())) > ALL_BYTES_MAX:
             _same.popitem(last=False)
-
-
-def send(same: Same, held: Held) -> list[Part]:
-    if held is not None:
-        held += same.held
-    return same.parts
