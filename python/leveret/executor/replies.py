@@ -109,9 +109,7 @@ class ReplyFiles:
         while self.socket is not None:
             try:
                 _, extra, flags, _ = self.socket.recvmsg(1, 64, _socket.MSG_CMSG_CLOEXEC)
-            except (BlockingIOError, InterruptedError):
-                return
-            except OSError:
+            except OSError:  # that was all, or the program has closed it
                 return
             if flags & _socket.MSG_CTRUNC:
                 self.lost += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copyreg
 import sys
+from functools import partial
 from typing import Any, Callable
 
 from .. import _core
@@ -63,10 +64,6 @@ def _reduce_array(array: Any, is_reply: bool = False) -> Any:
     return _shared_array, about
 
 
-def _reduce_for_reply(array: Any) -> Any:
-    return _reduce_array(array, True)
-
-
 def is_of_subclass(value: Any, kind: type) -> bool:
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(value, numpy.ndarray) and kind is not numpy.ndarray
@@ -97,7 +94,7 @@ def watch_for_numpy() -> None:
     numpy = sys.modules.get("numpy")
     if numpy is not None and hasattr(numpy, "ndarray"):
         reducers.setdefault(numpy.ndarray, _reduce_array)
-        reply_reducers.setdefault(numpy.ndarray, _reduce_for_reply)
+        reply_reducers.setdefault(numpy.ndarray, partial(_reduce_array, is_reply=True))
 
 
 # By their numbers: Python objects, and what has fields. Higher ones are types of the program's.

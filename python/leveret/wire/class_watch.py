@@ -80,10 +80,6 @@ def _of_itself(value: Any) -> Any:
     return value
 
 
-def _of_attributes(value: Any) -> Any:
-    return value.__dict__
-
-
 def _of_params(value: Any) -> list[Any]:
     return [getattr(value, name) for name in getattr(_Params, "__slots__", None) or vars(value)]
 
@@ -324,7 +320,7 @@ class ClassWatch(Watch):
             return False
         self.met.add(id(function))
         _, defaults, by_name, notes, *_ = self.add_node(_of_function, function)
-        self.add_node(_of_attributes, function)
+        self.add_node(vars, function)
         cells = [each for each in function.__closure__ or () if not self.is_own_cell(each)]
         others = [
             each for each in (by_name, function.__dict__ or None, notes or None) if each is not None

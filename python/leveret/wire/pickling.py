@@ -325,18 +325,15 @@ def dump_alone(
     return file.getvalue(), buffers
 
 
-def _pickler_of_globals(
-    beside: Beside | None, file: Any, needed: spaces.Needed, buffers: list[memoryview]
-) -> _Pickler:
-    keeper = _keeper(buffers, RESULT_BUFFERS_MAX)
-    return _GlobalPickler(file, needed, beside, buffer_callback=keeper)
-
-
 def globals_in_front(
     needed: spaces.Needed, held: Held = None, beside: Beside | None = None
 ) -> bytes:
     """What goes in front of a pickle that needs these globals, and those of classes beside it."""
-    make = functools.partial(_pickler_of_globals, beside)
+
+    def make(file: Any, needed: spaces.Needed, buffers: list[memoryview]) -> _Pickler:
+        keeper = _keeper(buffers, RESULT_BUFFERS_MAX)
+        return _GlobalPickler(file, needed, beside, buffer_callback=keeper)
+
     while True:
         if beside is not None:
             for home, value in beside.needed().items():
