@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import copyreg
+import functools
 import os
 import sys
 import threading
 import types
 import weakref
-from typing import Any
+from typing import Any, Callable
 
 from cloudpickle import cloudpickle
 
@@ -131,7 +132,7 @@ def _give_globals(
     asked = modules.asked_for(function, is_noted)
     names.update(spaces.need(key, asked, pickler.needed))
     if slots["__defaults__"] or slots["__kwdefaults__"]:
-        _join_defaults(slots, pickler.aliases(key, names))
+        _join_defaults(slots, functools.partial(pickler.alias, key, names))
     inline = spaces.split(key, names, pickler.needed, pickler.is_row)
     gone = spaces.gone(key, modules.named_by(function), function.__globals__)
     slots["__globals__"] = key, {**inline, **gone}
@@ -189,12 +190,12 @@ def _module_here(name: str) -> types.ModuleType:
     return sys.modules[name]
 
 
-def _join_defaults(slots: dict[str, Any], aliases: spaces.Aliases) -> None:
+def _join_defaults(slots: dict[str, Any], alias: Callable[[Any], Any]) -> None:
     """Lets defaults be the globals that they are."""
     if slots["__defaults__"]:
-        slots["__defaults__"] = tuple(map(aliases.of, slots["__defaults__"]))
+        slots["__defaults__"] = tuple(map(alias, slots["__defaults__"]))
     if slots["__kwdefaults__"]:
-        by_name = {name: aliases.of(value) for name, value in slots["__kwdefaults__"].items()}
+        by_name = {name: alias(value) for name, value in slots["__kwdefaults__"].items()}
         slots["__kwdefaults__"] = by_name
 
 
@@ -274,8 +275,8 @@ def reduce_class(pickler: Any, kind: type, is_reply: bool) -> Any:
         made = foreign.complete(kind, made)
     if not is_reply and is_elsewhere:
         names = spaces.names_of(kind.__module__)
-        aliases = pickler.aliases(spaces.key_of(names), names)
-        attributes = {name: aliases.of(value) for name, value in made[2][0].items()}
+        key = spaces.key_of(names)
+        attributes = {name: pickler.alias(key, names, each) for name, each in made[2][0].items()}
         made = classes.with_attributes(made, attributes)
     if not is_reply:
         made = own.complete(pickler, kind, made)

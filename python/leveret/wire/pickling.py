@@ -222,8 +222,8 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         _DigestPickler(file, {}, buffer_callback=keeper).dump(value)
         return digest_of(b"".join(map(known_digest, (file.getbuffer(), *views))))
 
-    def aliases(self, key: str, names: dict[str, Any]) -> spaces.Aliases:
-        return spaces.Aliases(key, names, self.needed, self.is_row)
+    def alias(self, key: str, names: dict[str, Any], value: Any) -> Any:
+        return spaces.alias(value, key, names, self.needed, self.is_row)
 
 
 class _GlobalPickler(_Pickler):

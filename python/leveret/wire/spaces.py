@@ -149,26 +149,18 @@ def gone(key: str, named: Iterable[str], names: dict[str, Any]) -> dict[str, Any
     return {each: Gone for each in named if each not in names and (key, each) in _sent}
 
 
-class Aliases:
-    """What stands for values that are globals of a module, too.
+def alias(value: Any, key: str, names: dict[str, Any], needed: Needed, is_row: bool) -> Any:
+    """What stands for a value that is a global of a module, too, or the value.
 
     is_row: in the pickle of a global, where what is one object goes as one (tables.py).
     """
-
-    def __init__(self, key: str, names: dict[str, Any], needed: Needed, is_row: bool) -> None:
-        self.key = key
-        self.names = names
-        self.needed = needed
-        self.is_row = is_row
-
-    def of(self, value: Any) -> Any:
-        if goes_inline(value) or is_constant(value):
-            return value
-        name = next((name for name, each in list(self.names.items()) if each is value), None)
-        if name is None:
-            return value
-        self.needed[self.key, name] = value
-        return value if self.is_row else Instead(from_space, self.key, name)
+    if goes_inline(value) or is_constant(value):
+        return value
+    name = next((name for name, each in list(names.items()) if each is value), None)
+    if name is None:
+        return value
+    needed[key, name] = value
+    return value if is_row else Instead(from_space, key, name)
 
 
 def reduce_mark(mark: object, modules: Iterable[str], needed: Needed) -> Any:
