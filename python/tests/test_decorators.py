@@ -204,3 +204,20 @@ def check():
     assert run(work, 1) == 2 and run(timing.adder(5), 1) == 6
 {END}"""
     assert run_program(tmp_path, program) == "passed\n"
+
+
+def test_what_decorating_has_put_there_goes_along_with_joblib(tmp_path: Path) -> None:
+    pytest.importorskip("joblib")
+    (tmp_path / "timing.py").write_text(MODULE)
+    program = f"""{BEGIN}
+import joblib
+@timing.cached
+def square(x):
+    return x * x
+leveret.register_joblib()
+with joblib.parallel_config(backend="leveret", n_jobs=2):
+    results = joblib.Parallel()(joblib.delayed(square)(x) for x in range(3))
+assert [value for value, _ in results] == [0, 1, 4]
+print("passed")
+"""
+    assert run_program(tmp_path, program) == "passed\n"

@@ -317,6 +317,16 @@ def test_what_cannot_be_pickled_is_told_as_joblib_does() -> None:
         Parallel()(delayed(id)(Unpicklable() if i == 6 else i) for i in range(8))
 
 
+def test_the_variable_that_cannot_be_pickled_is_named() -> None:
+    items = (i for i in range(3))
+
+    def step(_: int) -> int:
+        return next(items)
+
+    with pytest.raises(PicklingError, match=r"the variable 'items' of the function .*step"):
+        Parallel()(delayed(step)(i) for i in range(3))
+
+
 def inner(name: str | None) -> list[int]:
     got: list[int] = Parallel(n_jobs=2, backend=name)(delayed(abs)(-i) for i in range(3))
     return got

@@ -18,8 +18,7 @@ from typing import Any
 from .. import _core
 from ..errors import Overran, WorkerDied
 from ..wire import arrays as wire_arrays
-from ..wire import sharing, spaces
-from ..wire.pickling import _Pickler, globals_in_front
+from ..wire.pickling import _Pickler, dumps
 from ..wire.stored import Stored
 from ..worker.batches import lent_array, run_batch
 from .joblib_arrays import Lent, LentArrays
@@ -32,10 +31,8 @@ _BESIDE_BYTES_MIN = 64 << 10  # above that a batch is not copied into the reques
 class _BatchPickler(_Pickler):
     """Lends large arrays, and lets joblib send memory-mapped ones by the name of their file."""
 
-    def __init__(
-        self, file: io.BytesIO, needed: spaces.Needed, arrays: LentArrays, taken: list[Lent]
-    ) -> None:
-        super().__init__(file, needed)
+    def __init__(self, *about: Any, arrays: LentArrays, taken: list[Lent], **options: Any) -> None:
+        super().__init__(*about, **options)
         self.arrays = arrays
         self.taken = taken
 
@@ -46,6 +43,9 @@ class _BatchPickler(_Pickler):
             if made is not None:
                 return made
         return super().reducer_override(value)
+
+    def try_out(self, value: Any) -> None:
+        _Pickler(io.BytesIO(), {}).dump(value)  # which lends nothing
 
     def reduce_array(self, array: Any) -> Any:
         mapped = _in_file(array)
@@ -82,13 +82,10 @@ class Packed:
         self.arrays = arrays
         self.taken: list[Lent] = []
         self.held: list[Stored] = []
-        file = io.BytesIO()
+        content = (batch.items, batch._backend, batch._n_jobs, tuple(registered))
+        pickler = partial(_BatchPickler, arrays=arrays, taken=self.taken)
         try:
-            needed: spaces.Needed = {}
-            pickler = _BatchPickler(file, needed, arrays, self.taken)
-            with sharing.spawning():
-                pickler.dump((batch.items, batch._backend, batch._n_jobs, tuple(registered)))
-                self.data = globals_in_front(needed, self.held) + file.getvalue()
+            self.data = dumps(content, 0, pickler, self.held)[0]
         except BaseException:
             self.drop()
             raise

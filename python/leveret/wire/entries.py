@@ -6,7 +6,6 @@ function finds it there when it is called; the module that a worker imports has 
 
 from __future__ import annotations
 
-import io
 import types
 from collections.abc import Iterable
 from typing import Any
@@ -53,7 +52,7 @@ def _small(value: Any) -> Any:
 
 def _can_be_pickled(pickler: Any, entry: Entry) -> bool:
     try:
-        type(pickler)(io.BytesIO(), {}).dump(entry[2])
+        pickler.try_out(entry[2])
     except Exception as error:
         raise_signals(error)
         return False

@@ -200,10 +200,14 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
             return spaces.reduce_mark_of_reply(mark)
         return spaces.reduce_mark(mark, absent.names, self.needed)
 
+    def try_out(self, value: Any) -> None:
+        """Raises why a value cannot be pickled, if so."""
+        type(self)(io.BytesIO(), {}).dump(value)
+
     def fails(self, value: Any, text: str) -> bool:
         """Whether this value is what cannot be pickled, for the reason that the text says."""
         try:
-            type(self)(io.BytesIO(), {}).dump(value)
+            self.try_out(value)
         except Exception as error:
             return str(error) == text
         return False
