@@ -339,12 +339,27 @@ bool call_port::wait(port_call& c, nb::object timeout) {
     return with_borrowed(r.state(), c.id, [ns](lev::ticket& t) { return t.wait_outcome(ns); });
   });
   note_use();
-  if (!lev::ticket::consumes(how.code) || how.code == status::stale_ticket) {
+  if (how.code == status::stale_ticket) return wait_for_delivery(c, end);
+  if (!lev::ticket::consumes(how.code)) {
     if (has_finished()) drain(true);  // not to wait for a thread that waits for the GIL
     return c.is_delivered;
   }
   take(c, std::move(how), batch, true);
   return true;
+}
+
+// Another thread has consumed the ticket, and is about to put the call into the list. It may leave
+// the rest to the courier, whom a callback of the user's may keep for long.
+bool call_port::wait_for_delivery(const port_call& c, const deadline& end) {
+  while (true) {
+    if (has_finished()) drain(true);
+    if (c.is_delivered || end.remaining_ns() == 0) return c.is_delivered;
+    {
+      const gil_released released;
+      std::this_thread::yield();
+    }
+    run_handlers();
+  }
 }
 
 void call_port::tend(port_call& c) {

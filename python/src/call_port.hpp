@@ -30,6 +30,7 @@
 namespace lev::python {
 
 class call_port;
+class deadline;
 
 // One call. All but `how`, the atomics and `next` with the GIL.
 struct port_call {
@@ -135,6 +136,7 @@ class call_port {
   void serve();
   bool is_looked_after() const noexcept;
   void note_use() noexcept;
+  bool wait_for_delivery(const port_call& c, const deadline& end);
   void add_to(nb::list& batch, port_call& c);
   void deliver(const nb::list& batch, bool may_run_code);
   void deliver_again(const nb::object& to, const nb::list& batch, nb::python_error& e);

@@ -97,20 +97,19 @@ def test_a_callback_may_take_the_lock_of_shutdown(tmp_path: Path) -> None:
     assert futures[-1].cancelled()
 
 
-def test_a_callback_that_waits_holds_up_no_result(pool: ProcessExecutor) -> None:
+def test_a_callback_that_waits_holds_up_no_result(pool: ProcessExecutor, tmp_path: Path) -> None:
     release = threading.Event()
     inside = threading.Event()
+    until = tmp_path / "until"
 
     def done(_: Any) -> None:
         inside.set()
         assert release.wait(60)
 
-    first = pool.submit(abs, -1)
+    pool.submit(hold, tmp_path / "begun", until).add_done_callback(done)
+    until.touch()
     try:
-        first.add_done_callback(done)
-        if not inside.wait(0.5):  # the call was done before, and it ran here
-            pool.submit(rest, 0.05).add_done_callback(done)
-            assert inside.wait(60)
+        assert inside.wait(60)
         assert [pool.submit(abs, -i).result(60) for i in range(100)] == list(range(100))
         assert list(pool.map(abs, range(-1000, 0))) == list(range(1000, 0, -1))
     finally:
