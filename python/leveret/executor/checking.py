@@ -109,11 +109,14 @@ def folder(cwd: Any) -> str | None:
     if cwd is None:
         return None
     try:
-        path = os.path.realpath(os.fsdecode(cwd))
+        name = os.fsencode(cwd)
     except TypeError:
         raise TypeError(f"cwd must be a path or None, not {cwd!r}") from None
-    except ValueError:  # a zero character
-        raise ValueError(f"cwd: no folder can be named {cwd!r}") from None
+    except UnicodeEncodeError:
+        name = b"\0"
+    if b"\0" in name:
+        raise ValueError(f"cwd: no folder can be named {cwd!r}")
+    path = os.path.realpath(os.fsdecode(name))
     if not os.path.isdir(path):  # noqa: PTH112
         raise NotADirectoryError(f"cwd: there is no folder {path!r}")
     return path
