@@ -10,9 +10,10 @@ STATE, PARENT, GROUP, SESSION = range(4)
 def stat_of(pid: int | str) -> list[str]:
     """The words behind a process's name, by STATE and so on; none when it is gone."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        told = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
         return []
+    return told.rpartition(b")")[2].decode("ascii").split()  # the name may be any bytes
 
 
 def parent_of(pid: int) -> int:
