@@ -7,6 +7,7 @@
 #pragma once
 
 #include "context/context.hpp"
+#include "sync/exiting.hpp"
 #include "worker/complete.hpp"
 
 #include <leveret/this_task.hpp>
@@ -112,6 +113,7 @@ inline void switch_to(contexts& c, held_context& to) noexcept {
   c.current = &to;
   if (self.calls_others) [[unlikely]]
     forget_last_runtime();
+  const hook_call::aside hooks;
   context::switch_to(from.own, to.own);
 }
 

@@ -418,5 +418,81 @@ LEV_TEST(two_runtimes_test, a_bulk_waits_for_one_of_a_task_elsewhere) {
   }));
 }
 
+// A filter that waits, once, for a task of another runtime.
+struct waiting_hook {
+  ticket of_another;
+  std::atomic<bool> is_wanted{false}, has_begun{false}, has_ended{false}, may_end{false};
+
+  static void run(waiting_task*, std::size_t, void* of) {
+    auto& hook = *static_cast<waiting_hook*>(of);
+    if (!hook.is_wanted.exchange(false)) return;
+    hook.has_begun = true;
+    EXPECT_EQ(hook.of_another.wait_outcome(no_timeout).code, status::ok);
+    hook.has_ended = true;
+  }
+};
+const auto let_hook_end = define("two.let_hook_end", [](ref<waiting_hook> hook) {
+  while (!hook.to->may_end) std::this_thread::yield();
+});
+
+// The runtimes of a worker that has a hook in one context, and a task in another one.
+struct hooks_of_worker {
+  runtime* home = nullptr;
+  runtime* other = nullptr;
+  waiting_hook own, others;
+};
+const auto beside_hook = define("two.beside_hook", [](ref<hooks_of_worker> all) {
+  auto& [home, other, own, others] = *all.to;
+  this_task().wait_until([&] { return own.has_begun.load(); });
+  ticket child = home->submit(nothing);
+  own.may_end = true;
+  child.wait();
+});
+const auto in_later_hook = define("two.in_later_hook", [](ref<hooks_of_worker> all) {
+  auto& [home, other, own, others] = *all.to;
+  this_task().wait_until([&] { return own.has_begun.load(); });
+  others.is_wanted = true;
+  other->submit(nothing).wait();
+  EXPECT_TRUE(others.has_ended && own.has_ended);
+  home->submit(nothing).wait();
+});
+const auto end_hooks_in_turn = define("two.end_hooks_in_turn", [](ref<hooks_of_worker> all) {
+  auto& [home, other, own, others] = *all.to;
+  while (!others.has_begun) std::this_thread::yield();
+  own.may_end = true;
+  while (!own.has_ended) std::this_thread::yield();
+  others.may_end = true;
+});
+const auto in_hook = define("two.in_hook", [](ref<hooks_of_worker> all, bool has_later) {
+  auto& [home, other, own, others] = *all.to;
+  ticket beside = home->submit(has_later ? in_later_hook : beside_hook, all);
+  own.is_wanted = true;
+  home->submit(nothing).wait();
+  beside.wait();
+});
+
+// A hook that waits elsewhere is in its own context only.
+LEV_TEST(two_runtimes_test, a_hook_refuses_nothing_to_tasks_beside_it) {
+  for (const bool has_later : {false, true}) {
+    config c = settings();
+    c.workers = 1;
+    c.contexts = contexts_max;
+    c.wait = wait_policy::park;
+    hooks_of_worker all;
+    runtime home(c), other(c), third(c), fourth(c), last(c);
+    all.home = &home;
+    all.other = &other;
+    all.own.of_another = third.submit(let_hook_end, ref{&all.own});
+    if (has_later) all.others.of_another = fourth.submit(let_hook_end, ref{&all.others});
+    const filter of_home{&waiting_hook::run, &all.own}, of_other{&waiting_hook::run, &all.others};
+    ASSERT_EQ(home.set_filters(&of_home, 1), status::ok);
+    ASSERT_EQ(other.set_filters(&of_other, 1), status::ok);
+    ticket in_turn = has_later ? last.submit(end_hooks_in_turn, ref{&all}) : ticket{};
+    expect_ok(home.submit(in_hook, ref{&all}, has_later));
+    if (has_later) expect_ok(in_turn);
+    EXPECT_TRUE(all.own.has_ended);
+  }
+}
+
 }  // namespace
 }  // namespace lev::test
