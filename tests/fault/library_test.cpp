@@ -1,5 +1,6 @@
 // Procedures of libraries that the host has opened: workers find them there, and keep them.
 #include <dlfcn.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -57,6 +58,38 @@ TEST(library, confined_workers_are_replaced_for_a_new_one) {
     ASSERT_EQ(got, 3 * i);
   }
   close_and_check(r);
+}
+
+// The first submit of a procedure looks for its library, by a thread that is to be cancelled.
+struct last_submit {
+  runtime* home;
+  triple_procedure triple;
+  status code = status::pending;
+};
+void* make_last_submit(void* of) {
+  auto& last = *static_cast<last_submit*>(of);
+  pthread_cancel(pthread_self());
+  std::int64_t got = 0;
+  last.code = last.home->submit(last.triple, 14, got).wait_outcome(wait_limit_ns).code;
+  pthread_testcancel();
+  return nullptr;
+}
+
+TEST(library, is_found_by_a_thread_that_is_cancelled) {
+  start_alarm();
+  const triple_procedure triple = define_triple(FAULT_LIBRARY, "fault.cancelled");
+  for (const isolation level : {isolation::crash, isolation::confined}) {
+    runtime r(settings_at(level, 2));
+    ASSERT_TRUE(is_usable(r));
+    last_submit last{&r, triple};
+    pthread_t thread;
+    ASSERT_EQ(pthread_create(&thread, nullptr, &make_last_submit, &last), 0);
+    void* end = nullptr;
+    ASSERT_EQ(pthread_join(thread, &end), 0);
+    EXPECT_EQ(end, PTHREAD_CANCELED);
+    EXPECT_EQ(last.code, status::ok) << status_name(last.code);
+    close_and_check(r);
+  }
 }
 
 // A plug-in may be opened by a name in the working directory, and a daemon leaves that.

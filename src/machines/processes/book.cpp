@@ -5,6 +5,7 @@
 #include "machines/processes/program.hpp"
 #include "machines/processes/trial.hpp"
 #include "share/faults.hpp"
+#include "sync/uncancelled.hpp"
 #include "task/procedure_table.hpp"
 #include "task/slot.hpp"
 
@@ -128,6 +129,7 @@ bool book_writer::note(const sighting& s, code_place* place) noexcept {
 
 const char* book_writer::write(procedure_id id) noexcept {
   LEV_ASSERT(id != 0 && id <= procedure_count_max);
+  const uncancelled now;  // a host is in its first submit of the procedure
   const procedure_info& info = procedure_at(id).info;
   const portable_context* p = info.portable;
   const sighting run = sight(reinterpret_cast<void*>(info.run));
