@@ -349,11 +349,12 @@ bool call_port::wait(port_call& c, nb::object timeout) {
 }
 
 // Another thread has consumed the ticket, and is about to put the call into the list. It may leave
-// the rest to the courier, whom a callback of the user's may keep for long.
+// the rest to the courier, whom a callback of the user's may keep for long. In a child that a
+// signal's handler forks here, that thread is not.
 bool call_port::wait_for_delivery(const port_call& c, const deadline& end) {
   while (true) {
     if (has_finished()) drain(true);
-    if (c.is_delivered || end.remaining_ns() == 0) return c.is_delivered;
+    if (c.is_delivered || owner_ != getpid() || end.remaining_ns() == 0) return c.is_delivered;
     {
       const gil_released released;
       std::this_thread::yield();
