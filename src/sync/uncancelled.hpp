@@ -9,12 +9,18 @@ namespace lev {
 
 class uncancelled {
  public:
-  uncancelled() noexcept { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
-  ~uncancelled() { pthread_setcancelstate(before_, nullptr); }
+  uncancelled() noexcept {
+    if (depth_++ == 0) pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_);
+  }
+  ~uncancelled() {
+    if (--depth_ == 0) pthread_setcancelstate(before_, nullptr);
+  }
   uncancelled(uncancelled&&) = delete;
 
  private:
-  int before_ = PTHREAD_CANCEL_ENABLE;
+  // Of the thread: tasks that close runtimes in contexts of one worker do not end in turn.
+  static constinit inline thread_local unsigned depth_ = 0;
+  static constinit inline thread_local int before_ = PTHREAD_CANCEL_ENABLE;
 };
 
 }  // namespace lev
