@@ -21,7 +21,9 @@ TEST(uncancelled, leaves_the_thread_as_it_was) {
     pthread_setcancelstate(before, nullptr);
     {
       const uncancelled outer;
-      { const uncancelled inner; }
+      {
+        const uncancelled inner;
+      }
       EXPECT_EQ(cancel_state(), PTHREAD_CANCEL_DISABLE);
     }
     EXPECT_EQ(cancel_state(), before);
