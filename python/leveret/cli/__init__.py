@@ -46,6 +46,11 @@ def _run(app: Callable[..., object]) -> None:
         sys.exit(cannot_write("no space is left, or nobody reads it"))
     except OSError as error:
         sys.exit(cannot_write(error.strerror or str(error)))
+    finally:
+        try:
+            sys.stderr.flush()
+        except (OSError, ValueError):  # or it fails again at the end, where the code becomes 120
+            sys.stderr = open(os.devnull, "w")  # noqa: SIM115, PTH123
 
 
 def cannot_write(why: str) -> int:
