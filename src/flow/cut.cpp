@@ -5,7 +5,7 @@
 #include "flow/scheduler.hpp"
 
 #include "base/numbers.hpp"
-#include "sync/exiting.hpp"
+#include "sync/hook_call.hpp"
 #include "task/arguments.hpp"
 #include "task/procedure_table.hpp"
 #include "task/slice.hpp"

@@ -3,7 +3,7 @@
 
 #include "base/numbers.hpp"
 #include "flow/built_in_filters.hpp"
-#include "sync/exiting.hpp"
+#include "sync/hook_call.hpp"
 #include "task/arguments.hpp"
 #include "task/procedure_table.hpp"
 #include "task/slice.hpp"

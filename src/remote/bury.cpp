@@ -5,7 +5,7 @@
 #include "remote/line_turn.hpp"
 #include "remote/strip.hpp"
 #include "share/shortage.hpp"
-#include "sync/exiting.hpp"
+#include "sync/hook_call.hpp"
 #include "task/arguments.hpp"
 #include "task/slice.hpp"
 #include "worker/columns.hpp"

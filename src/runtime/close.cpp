@@ -17,6 +17,7 @@
 // In a process that was forked from the one that opened it there is nothing to close.
 #include "runtime/wait.hpp"
 #include "sync/exiting.hpp"
+#include "sync/hook_call.hpp"
 #include "sync/uncancelled.hpp"
 #include "worker/contexts.hpp"
 

@@ -2,7 +2,7 @@
 // in a task of another one. See worker/guest.hpp.
 #include "worker/guest.hpp"
 #include "runtime/wait.hpp"
-#include "sync/exiting.hpp"
+#include "sync/hook_call.hpp"
 #include "worker/batch.hpp"
 #include "worker/complete.hpp"
 #include "worker/contexts.hpp"

@@ -5,7 +5,7 @@
 #include "runtime/submit.hpp"
 #include "runtime/wait.hpp"
 #include "share/shortage.hpp"
-#include "sync/exiting.hpp"
+#include "sync/hook_call.hpp"
 #include "sync/uncancelled.hpp"
 #include "trace/chrome.hpp"
 #include "worker/enqueue.hpp"

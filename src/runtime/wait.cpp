@@ -8,7 +8,7 @@
 #include "runtime/meaning.hpp"
 #include "runtime/set_timeout.hpp"
 #include "runtime/submit.hpp"
-#include "sync/exiting.hpp"
+#include "sync/hook_call.hpp"
 #include "worker/contexts.hpp"
 #include "worker/worker.hpp"
 

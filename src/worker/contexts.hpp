@@ -7,7 +7,7 @@
 #pragma once
 
 #include "context/context.hpp"
-#include "sync/exiting.hpp"
+#include "sync/hook_call.hpp"
 #include "worker/complete.hpp"
 
 #include <leveret/this_task.hpp>

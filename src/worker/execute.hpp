@@ -2,7 +2,7 @@
 // nothing passes through.
 #pragma once
 
-#include "sync/exiting.hpp"
+#include "sync/hook_call.hpp"
 #include "worker/contexts.hpp"
 
 namespace lev {

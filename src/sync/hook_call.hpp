@@ -1,0 +1,56 @@
+// Whether a filter or a hook of the program runs on this thread, and of which runtime.
+#pragma once
+
+namespace lev {
+
+// hook_call exists while a filter or a hook of the program runs: in the middle of Leveret's own
+// work, maybe under a lock. Its thread cannot wait for anything of that runtime, nor, should the
+// hook call exit(), of any. On `sim` too: a hook gives no turn to others.
+class hook_call {
+ public:
+  // `home` stands for the runtime: its scheduler.
+  explicit hook_call(const void* home) noexcept : home_(home), outer_(innermost_) {
+    innermost_ = this;
+    ++depth_;
+  }
+  ~hook_call() {
+    innermost_ = outer_;
+    --depth_;
+  }
+  hook_call(hook_call&&) = delete;
+
+  // is_here() tells whether this thread is in one.
+  static bool is_here() noexcept { return depth_ != 0; }
+  // is_here_of() tells whether this flow of control is in one of that runtime.
+  static bool is_here_of(const void* home) noexcept {
+    const hook_call* at = innermost_;
+    while (at != nullptr && at->home_ != home) at = at->outer_;
+    return at != nullptr;
+  }
+
+  // aside exists while other flows of control have the thread: a hook that waits for another
+  // runtime may be in one context, and end before one in another context that began later.
+  class aside {
+   public:
+    aside() noexcept : own_(innermost_) {
+      if (own_ != nullptr) [[unlikely]]
+        innermost_ = nullptr;
+    }
+    ~aside() {
+      if (own_ != nullptr) [[unlikely]]
+        innermost_ = own_;
+    }
+    aside(aside&&) = delete;
+
+   private:
+    const hook_call* const own_;
+  };
+
+ private:
+  const void* const home_;
+  const hook_call* const outer_;
+  static constinit inline thread_local const hook_call* innermost_ = nullptr;
+  static constinit inline thread_local unsigned depth_ = 0;  // of all flows of control
+};
+
+}  // namespace lev
