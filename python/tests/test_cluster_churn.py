@@ -65,6 +65,8 @@ def test_nodes_share_workers(dask_client: Any, library: Path, tmp_path: Path) ->
     name = f"tests-{uuid.uuid4().hex[:8]}"
     path = np.frombuffer(str(tmp_path / "go").encode() + b"\0", np.uint8)
     y = np.zeros(8)
+    # Executors that other tests have given to Dask, and taken back, may be ending.
+    wait_until(lambda: not any(dask_client.run(pools_here).values()))
     with Cluster(dask_client, processes=2, pool=name) as cluster:
         wait = cluster.load(library, "wait_for_file", "in u1, inout f8, count(1) -> int")
         ticket = cluster.submit(wait, path, sliced(y))

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import DEEP, needs_processes, pid_of, rest
+from conftest import DEEP, LIMIT, needs_processes, pid_of, rest, wait_until
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -183,6 +183,32 @@ def test_an_initializer_that_raises() -> None:
             assert "not today" in str(caught.value.__cause__)
         with pytest.raises(leveret.BrokenExecutor):
             pool.submit(abs, 1)
+
+
+def test_a_broken_executor_keeps_no_processes(tmp_path: Path) -> None:
+    """What runs when it breaks goes on to its end. Nobody shuts it down."""
+    go = tmp_path / "go"
+
+    def fail_but_first() -> None:
+        if leveret.worker_index():
+            raise OSError("not today")
+
+    def wait_for(path: str) -> int:
+        while not os.path.exists(path):  # noqa: PTH110
+            rest(0.01)
+        return leveret.worker_index() or 0
+
+    pool = ProcessExecutor(2, initializer=fail_but_first)
+    futures = [pool.submit(wait_for, str(go)) for _ in range(4)]
+    wait_until(lambda: "broken" in repr(pool))
+    assert leveret._core.look_at_pools(os.getpid())
+    go.touch()
+    ends = {type(each.exception(LIMIT)) for each in futures}
+    assert ends == {type(None), leveret.BrokenExecutor}
+    wait_until(pool._pool.closed.is_set, 60)
+    with pytest.raises(leveret.BrokenExecutor, match="not today"):
+        pool.submit(abs, -1)
+    pool.shutdown()
 
 
 @pytest.mark.parametrize("odd", ["", "raises"])

@@ -93,6 +93,7 @@ class Node:
         self._processes = processes
         self._pool = settings.pool
         self._executor: ProcessExecutor | None = None
+        self._broken: list[ProcessExecutor] = []  # earlier ones, whose last calls may run
         self._runtime: Runtime | None = None
 
     @property
@@ -101,8 +102,10 @@ class Node:
         with self.lock:
             if self.is_closed:
                 raise Closed("the node is closed")
-            broken = self._executor is not None and self._executor._pool.broken is not None
-            if self._executor is None or broken:
+            if self._executor is not None and self._executor._pool.broken is not None:
+                left = [each for each in self._broken if not each._pool.closed.is_set()]
+                self._broken, self._executor = [*left, self._executor], None
+            if self._executor is None:
                 from ..executor import ProcessExecutor  # a driver imports this module, too
 
                 self._executor = ProcessExecutor(self._processes, **self._options)
@@ -155,14 +158,14 @@ class Node:
         with self.lock:
             self.is_closed = True
             found = [each for job in self.running.values() for each in job]
-            executor, runtime = self._executor, self._runtime
+            executors, runtime = [*self._broken, self._executor], self._runtime
         if self.pid != os.getpid():
             return
         for one in found:
             _end(one)
         if runtime is not None:
             runtime.close(cancel_waiting=True)
-        if executor is not None:
+        for executor in filter(None, executors):
             executor.terminate_workers()
             executor.shutdown(wait=True)
 

@@ -367,14 +367,16 @@ class Pool:
         return self.again()
 
     def fail_all(self, why: str, trace: str) -> None:
-        """With the lock."""
+        """With the lock. What runs goes on to its end; then workers end, as after shutdown()."""
         self.broken = BrokenExecutor(f"the executor is broken: {why}", Status.POOL_DOWN)
+        self.is_shut_down = True
         if trace:
             self.broken.__cause__ = RemoteTraceback(trace)
         self.sources.withdraw(self.again())
         for work in self.take_back():
             if work.future._begin():
                 self.fail(work)
+        self.port.leave(True)  # its own thread looks whether this was the last end
 
     def fail(self, work: Work) -> None:
         """One that has not begun when the executor breaks."""
