@@ -191,6 +191,10 @@ def dask_client() -> Iterator[Any]:
 def local_cluster(workers: int, **options: Any) -> Iterator[tuple[Any, Any]]:
     """A LocalCluster of its own, for tests that spoil it, and a client of it."""
     distributed = pytest.importorskip("distributed")
+    import dask
+
+    # On a machine full of others it may take longer until another process takes a dead one's place.
+    dask.config.set({"distributed.deploy.lost-worker-timeout": f"{LIMIT}s"})
     given = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50, **options}
     with (
         distributed.LocalCluster(n_workers=workers, **given) as local,
