@@ -37,6 +37,7 @@ using lev::bad_argument;
 using lev::check_arguments;
 using lev::draft_of;
 using lev::fail;
+using lev::fail_in;
 using lev::guarded;
 using lev::report;
 
@@ -64,10 +65,9 @@ int run_c(const lev::call& c) {
   return p.body(&view);
 }
 
-// Without `ticket`, the task cannot be waited for by itself.
+// Arguments that were checked. Without `ticket`, the task cannot be waited for by itself.
 lev_status submit(lev_runtime* runtime, lev_procedure_id procedure, const lev_argument* arguments,
                   unsigned count, const lev::options* o, lev_ticket* ticket) noexcept {
-  if (const lev_status s = check_arguments("lev_submit", arguments, count); s != LEV_OK) return s;
   const lev::detail::draft d = draft_of(procedure, arguments, count);
   lev::refusal why;
   const bool detached = ticket == nullptr;
@@ -115,11 +115,24 @@ lev::detail::tuner& tuner_of(lev_item body) {
   return m.found;
 }
 
-// A refused submit leaves no ticket.
-lev_status check_given(const lev_runtime* runtime, lev_ticket* ticket) noexcept {
+// What `call` was given. A refused submit leaves no ticket.
+lev_status check_given(const char* call, const lev_runtime* runtime, lev_ticket* ticket,
+                       const lev_argument* arguments, unsigned count) noexcept {
   if (ticket != nullptr) *ticket = 0;
-  if (runtime != nullptr && ticket != nullptr) return LEV_OK;
-  return bad_argument("lev_submit: runtime and ticket must not be NULL");
+  if (runtime == nullptr || ticket == nullptr)
+    return fail_in(call, lev::status::bad_argument, "runtime and ticket must not be NULL");
+  return check_arguments(call, arguments, count);
+}
+
+lev_status submit_with(const char* call, lev_runtime* runtime, lev_procedure_id procedure,
+                       const lev_argument* arguments, unsigned count,
+                       const lev_task_options& options, lev_ticket* ticket) noexcept {
+  lev::options o;
+  // Before the ticket is set to 0: a chain has the ticket of its last task among those of `after`.
+  const lev_status read = lev::read_options(call, options, &o);
+  if (const lev_status s = check_given(call, runtime, ticket, arguments, count); s != LEV_OK)
+    return s;
+  return read != LEV_OK ? read : submit(runtime, procedure, arguments, count, &o, ticket);
 }
 
 // The largest multiple of an element that fits a word stands for all larger ones: the submit
@@ -141,6 +154,29 @@ int number_of(const Enumeration& e) noexcept {
 template <class Enumeration>
 bool is_up_to(const Enumeration& e, int last) noexcept {
   return number_of(e) >= 0 && number_of(e) <= last;
+}
+
+constexpr const char* how_is = "how is one of lev_wait_policy";
+
+lev_status wait_by(const char* call, lev_runtime* runtime, lev_ticket ticket, int64_t timeout_ns,
+                   const lev_wait_policy& how, lev_outcome* outcome) noexcept {
+  if (runtime == nullptr)
+    return fail_in(call, lev::status::bad_argument, "runtime must not be NULL");
+  if (!is_up_to(how, LEV_WAIT_OF_RUNTIME)) return fail_in(call, lev::status::bad_argument, how_is);
+  return report(lev::detail::wait_one(runtime->runtime.state(), ticket, timeout_ns,
+                                      static_cast<lev::wait_policy>(how)),
+                outcome);
+}
+
+lev_status wait_any_by(const char* call, lev_runtime* runtime, lev_ticket* tickets, size_t count,
+                       int64_t timeout_ns, const lev_wait_policy& how, size_t* index,
+                       lev_outcome* outcome) noexcept {
+  if (runtime == nullptr || index == nullptr || (count != 0 && tickets == nullptr))
+    return fail_in(call, lev::status::bad_argument, "runtime, tickets and index must not be NULL");
+  if (!is_up_to(how, LEV_WAIT_OF_RUNTIME)) return fail_in(call, lev::status::bad_argument, how_is);
+  return report(lev::detail::wait_any_id(runtime->runtime.state(), tickets, count, index,
+                                         timeout_ns, static_cast<lev::wait_policy>(how)),
+                outcome);
 }
 
 // Sets the fields that are for worker processes.
@@ -301,20 +337,24 @@ lev_status lev_close(lev_runtime* runtime) {
 
 lev_status lev_submit(lev_runtime* runtime, lev_procedure_id procedure,
                       const lev_argument* arguments, unsigned count, lev_ticket* ticket) {
-  if (const lev_status s = check_given(runtime, ticket); s != LEV_OK) return s;
+  if (const lev_status s = check_given("lev_submit", runtime, ticket, arguments, count);
+      s != LEV_OK)
+    return s;
   return submit(runtime, procedure, arguments, count, nullptr, ticket);
 }
 
 lev_status lev_post(lev_runtime* runtime, lev_procedure_id procedure, const lev_argument* arguments,
                     unsigned count) {
   if (runtime == nullptr) return bad_argument("lev_post: runtime must not be NULL");
+  if (const lev_status s = check_arguments("lev_post", arguments, count); s != LEV_OK) return s;
   return submit(runtime, procedure, arguments, count, nullptr, nullptr);
 }
 
 lev_status lev_submit_bulk(lev_runtime* runtime, size_t tasks, lev_procedure_id procedure,
                            const lev_argument* arguments, unsigned count, lev_ticket* ticket) {
-  if (const lev_status s = check_given(runtime, ticket); s != LEV_OK) return s;
-  if (const lev_status s = check_arguments("lev_submit", arguments, count); s != LEV_OK) return s;
+  if (const lev_status s = check_given("lev_submit_bulk", runtime, ticket, arguments, count);
+      s != LEV_OK)
+    return s;
   return lev::guarded([&] {
     *ticket = lev::detail::submit_columns(runtime->runtime.state(), tasks,
                                           draft_of(procedure, arguments, count));
@@ -327,50 +367,40 @@ lev_status lev_submit_after(lev_runtime* runtime, lev_procedure_id procedure,
   lev_task_options options = {};
   options.after = after;
   options.after_count = after_count;
-  return lev_submit_with(runtime, procedure, arguments, count, &options, ticket);
+  return submit_with("lev_submit_after", runtime, procedure, arguments, count, options, ticket);
 }
 
 lev_status lev_submit_with(lev_runtime* runtime, lev_procedure_id procedure,
                            const lev_argument* arguments, unsigned count,
                            const lev_task_options* options, lev_ticket* ticket) {
-  lev::options o;
-  // Before the ticket is set to 0: a chain has the ticket of its last task among those of `after`.
-  const lev_status read = options == nullptr ? LEV_OK : lev::read_options(*options, &o);
-  if (const lev_status s = check_given(runtime, ticket); s != LEV_OK) return s;
-  if (read != LEV_OK) return read;
-  return submit(runtime, procedure, arguments, count, options == nullptr ? nullptr : &o, ticket);
+  constexpr const char* call = "lev_submit_with";
+  if (options != nullptr)
+    return submit_with(call, runtime, procedure, arguments, count, *options, ticket);
+  if (const lev_status s = check_given(call, runtime, ticket, arguments, count); s != LEV_OK)
+    return s;
+  return submit(runtime, procedure, arguments, count, nullptr, ticket);
 }
 
 lev_status lev_wait(lev_runtime* runtime, lev_ticket ticket, int64_t timeout_ns,
                     lev_outcome* outcome) {
-  return lev_wait_by(runtime, ticket, timeout_ns, LEV_WAIT_OF_RUNTIME, outcome);
+  return wait_by("lev_wait", runtime, ticket, timeout_ns, LEV_WAIT_OF_RUNTIME, outcome);
 }
 
 lev_status lev_wait_by(lev_runtime* runtime, lev_ticket ticket, int64_t timeout_ns,
                        lev_wait_policy how, lev_outcome* outcome) {
-  if (runtime == nullptr) return bad_argument("lev_wait: runtime must not be NULL");
-  if (!is_up_to(how, LEV_WAIT_OF_RUNTIME))
-    return bad_argument("lev_wait_by: how is one of lev_wait_policy");
-  return report(lev::detail::wait_one(runtime->runtime.state(), ticket, timeout_ns,
-                                      static_cast<lev::wait_policy>(how)),
-                outcome);
+  return wait_by("lev_wait_by", runtime, ticket, timeout_ns, how, outcome);
 }
 
 lev_status lev_wait_any(lev_runtime* runtime, lev_ticket* tickets, size_t count, int64_t timeout_ns,
                         size_t* index, lev_outcome* outcome) {
-  return lev_wait_any_by(runtime, tickets, count, timeout_ns, LEV_WAIT_OF_RUNTIME, index, outcome);
+  return wait_any_by("lev_wait_any", runtime, tickets, count, timeout_ns, LEV_WAIT_OF_RUNTIME,
+                     index, outcome);
 }
 
 lev_status lev_wait_any_by(lev_runtime* runtime, lev_ticket* tickets, size_t count,
                            int64_t timeout_ns, lev_wait_policy how, size_t* index,
                            lev_outcome* outcome) {
-  if (runtime == nullptr || index == nullptr || (count != 0 && tickets == nullptr))
-    return bad_argument("lev_wait_any: runtime, tickets and index must not be NULL");
-  if (!is_up_to(how, LEV_WAIT_OF_RUNTIME))
-    return bad_argument("lev_wait_any_by: how is one of lev_wait_policy");
-  return report(lev::detail::wait_any_id(runtime->runtime.state(), tickets, count, index,
-                                         timeout_ns, static_cast<lev::wait_policy>(how)),
-                outcome);
+  return wait_any_by("lev_wait_any_by", runtime, tickets, count, timeout_ns, how, index, outcome);
 }
 
 lev_status lev_wait_for_completion(lev_runtime* runtime, int64_t timeout_ns) {

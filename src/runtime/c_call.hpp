@@ -7,8 +7,6 @@
 
 #include "runtime/c_status.hpp"
 
-#include <cstdio>
-
 struct lev_runtime {
   explicit lev_runtime(const lev::config& c) : runtime(c) {}
   lev::runtime runtime;
@@ -19,15 +17,9 @@ namespace lev {
 // `call` is the function's name, for the message.
 inline lev_status check_arguments(const char* call, const lev_argument* arguments,
                                   unsigned count) noexcept {
-  char message[80];
-  if (count > LEV_ARGUMENTS_MAX) {
-    std::snprintf(message, sizeof message, "%s: more than 18 arguments", call);
-    return fail(status::too_big, message);
-  }
-  if (count != 0 && arguments == nullptr) {
-    std::snprintf(message, sizeof message, "%s: arguments is NULL, count is not 0", call);
-    return fail(status::bad_address, message);
-  }
+  if (count > LEV_ARGUMENTS_MAX) return fail_in(call, status::too_big, "more than 18 arguments");
+  if (count != 0 && arguments == nullptr)
+    return fail_in(call, status::bad_address, "arguments is NULL, count is not 0");
   return LEV_OK;
 }
 
@@ -37,11 +29,12 @@ inline detail::draft draft_of(lev_procedure_id procedure, const lev_argument* ar
           reinterpret_cast<const argument*>(arguments)};
 }
 
-inline lev_status read_options(const lev_task_options& from, options* to) noexcept {
+inline lev_status read_options(const char* call, const lev_task_options& from,
+                               options* to) noexcept {
   if (from.after_count != 0 && from.after == nullptr)
-    return bad_argument("after is NULL, after_count is not 0");
+    return fail_in(call, status::bad_argument, "after is NULL, after_count is not 0");
   if (from.after_count > options::after_max)
-    return fail(status::too_big, "after_count: more than 32 predecessors");
+    return fail_in(call, status::too_big, "after_count: more than 32 predecessors");
   for (unsigned i = 0; i < from.after_count; ++i) to->after_id(from.after[i]);
   to->priority(from.priority).key(from.key).grain(from.grain);
   to->task_ns_max(from.task_ns_max).max_attempts(from.max_attempts);

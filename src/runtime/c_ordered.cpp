@@ -52,7 +52,8 @@ lev_status lev_ordered_submit(lev_ordered* scope, lev_procedure_id procedure,
                               const lev_task_options* options, lev_ticket* ticket) {
   lev::options o;
   // Before the ticket is set to 0: a chain has the ticket of its last task among those of `after`.
-  const lev_status read = options == nullptr ? LEV_OK : lev::read_options(*options, &o);
+  const lev_status read =
+      options == nullptr ? LEV_OK : lev::read_options("lev_ordered_submit", *options, &o);
   if (ticket != nullptr) *ticket = 0;
   if (scope == nullptr)
     return bad_argument("lev_ordered_submit: scope must not be NULL; lev_ordered_open makes one");

@@ -3,6 +3,7 @@
 
 #include "runtime/meaning.hpp"
 
+#include <cstdio>
 #include <exception>
 
 namespace lev {
@@ -21,6 +22,11 @@ void describe_exception(const std::exception_ptr& exception, char* text,
 }
 
 }  // namespace
+
+lev_status fail_in(const char* call, status code, const char* what) noexcept {
+  std::snprintf(last_c_message, sizeof last_c_message, "%s: %s", call, what);
+  return static_cast<lev_status>(code);
+}
 
 lev_status answer(status code) noexcept {
   if (code == status::ok) return LEV_OK;

@@ -19,6 +19,9 @@ inline lev_status fail(status code, const char* message) noexcept {
   copy_text(last_c_message, sizeof last_c_message, message);
   return static_cast<lev_status>(code);
 }
+// `call` is the name of the C function that was called, for those that share their checks.
+lev_status fail_in(const char* call, status code, const char* what) noexcept;
+
 inline lev_status bad_argument(const char* message) noexcept {
   return fail(status::bad_argument, message);
 }

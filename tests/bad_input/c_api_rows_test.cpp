@@ -83,6 +83,44 @@ TEST_F(c_api, null_pointers) {
   EXPECT_EQ(lev_lookup(nullptr), 0);
 }
 
+// Those that share their checks say which of them was called.
+TEST_F(c_api, a_refused_call_is_named) {
+  constexpr auto bad = LEV_BAD_ARGUMENT;
+  const auto other = static_cast<lev_wait_policy>(99);
+  lev_ticket t = 0;
+  size_t index = 0;
+  lev_ordered* scope = nullptr;
+  ASSERT_EQ(lev_ordered_open(runtime_, &scope), LEV_OK);
+  lev_task_options o{};
+  o.after_count = 1;
+  const lev_procedure_id p = procedure_;
+  expect_refused(lev_submit(nullptr, p, nullptr, 0, &t), bad, "lev_submit: ");
+  expect_refused(lev_submit(runtime_, p, nullptr, 1, &t), LEV_BAD_ADDRESS, "lev_submit: ");
+  expect_refused(lev_post(nullptr, p, nullptr, 1), bad, "lev_post: ");
+  expect_refused(lev_post(runtime_, p, nullptr, 1), LEV_BAD_ADDRESS, "lev_post: ");
+  expect_refused(lev_post(runtime_, p, nullptr, 19), LEV_TOO_BIG, "lev_post: ");
+  expect_refused(lev_submit_bulk(nullptr, 1, p, nullptr, 1, &t), bad, "lev_submit_bulk: ");
+  expect_refused(lev_submit_bulk(runtime_, 1, p, nullptr, 1, &t), LEV_BAD_ADDRESS,
+                 "lev_submit_bulk: ");
+  expect_refused(lev_submit_after(runtime_, p, nullptr, 1, nullptr, 0, &t), LEV_BAD_ADDRESS,
+                 "lev_submit_after: ");
+  expect_refused(lev_submit_after(runtime_, p, nullptr, 0, nullptr, 1, &t), bad,
+                 "lev_submit_after: ");
+  expect_refused(lev_submit_with(runtime_, p, nullptr, 0, &o, &t), bad, "lev_submit_with: ");
+  expect_refused(lev_submit_with(runtime_, p, nullptr, 0, nullptr, nullptr), bad,
+                 "lev_submit_with: ");
+  expect_refused(lev_ordered_submit(scope, p, nullptr, 0, &o, &t), bad, "lev_ordered_submit: ");
+  expect_refused(lev_wait(nullptr, t, 0, nullptr), bad, "lev_wait: ");
+  expect_refused(lev_wait_by(nullptr, t, 0, LEV_WAIT_PARK, nullptr), bad, "lev_wait_by: ");
+  expect_refused(lev_wait_by(runtime_, t, 0, other, nullptr), bad, "lev_wait_by: ");
+  expect_refused(lev_wait_any(nullptr, &t, 1, 0, &index, nullptr), bad, "lev_wait_any: ");
+  expect_refused(lev_wait_any_by(runtime_, &t, 1, 0, LEV_WAIT_PARK, nullptr, nullptr), bad,
+                 "lev_wait_any_by: ");
+  expect_refused(lev_wait_any_by(runtime_, &t, 1, 0, other, &index, nullptr), bad,
+                 "lev_wait_any_by: ");
+  lev_ordered_close(scope);
+}
+
 TEST_F(c_api, a_refused_wait_says_what_is_wrong) {
   const lev_argument a = argument_of(value_ = 1);
   lev_ticket t = 0;
