@@ -13,6 +13,7 @@
 #include "obituaries.hpp"
 #include "replies.hpp"
 #include "shared.hpp"
+#include "ticket.hpp"
 #include "waiting.hpp"
 #include "worker.hpp"
 
@@ -141,14 +142,17 @@ bool call_port::push(port_call* c) noexcept {
 }
 
 void call_port::begin_wait(port_call& c) noexcept {
-  c.is_waited_for = is_in_wait = true;
+  c.waiter = std::this_thread::get_id();
+  is_in_wait = true;
   const port_call* none = nullptr;
   awaited_.compare_exchange_strong(none, &c, std::memory_order_relaxed);
 }
 
 // What ended within the wait was left to this thread.
 void call_port::end_wait(port_call& c) noexcept {
-  c.is_waited_for = is_in_wait = false;
+  c.waiter = std::thread::id();
+  is_in_wait = false;
+  if (c.further_waiters != 0) tell_other_waiters();
   if (awaited_.load(std::memory_order_relaxed) != &c) return;
   // Pairs with on_complete(): either that sees that nobody waits, or this sees what it has pushed.
   awaited_.store(nullptr, std::memory_order_seq_cst);
@@ -219,6 +223,7 @@ void call_port::add_to(nb::list& batch, port_call& c) {
   // Pairs with the release of whoever consumed the ticket.
   if (c.is_delivered || !c.has_outcome.load(std::memory_order_acquire)) return;
   c.is_delivered = true;
+  if (c.further_waiters != 0) tell_other_waiters();
   nb::object reply = std::move(c.block);
   c.block = nb::none();
   const int code = static_cast<int>(c.how.code);
@@ -323,7 +328,9 @@ void call_port::take(port_call& c, lev::outcome&& how, nb::list& batch, bool may
 
 bool call_port::wait(port_call& c, nb::object timeout) {
   if (c.is_delivered) return true;
-  if (c.is_waited_for || is_draining) return false;
+  if (is_draining) return false;
+  const deadline end(timeout);
+  if (!wait_for_turn(c, end)) return c.is_delivered;
   nb::list batch;
   if (!batch.is_valid()) throw nb::python_error();
   struct waiting {
@@ -333,7 +340,6 @@ bool call_port::wait(port_call& c, nb::object timeout) {
     port_call& call;
   };
   const waiting w(*this, c);
-  const deadline end(timeout);
   lev::runtime& r = runtime_in(runtime_).runtime();
   lev::outcome how = wait_in_slices(end, [&](std::int64_t ns) {
     return with_borrowed(r.state(), c.id, [ns](lev::ticket& t) { return t.wait_outcome(ns); });
@@ -345,6 +351,23 @@ bool call_port::wait(port_call& c, nb::object timeout) {
     return c.is_delivered;
   }
   take(c, std::move(how), batch, true);
+  return true;
+}
+
+// Whether this thread is to wait in the runtime. Not below a signal's handler in such a wait, nor
+// in a child that a handler forks here: the thread that waits is not in that one.
+bool call_port::wait_for_turn(port_call& c, const deadline& end) {
+  struct further {
+    explicit further(port_call& of) noexcept : call(of) { ++call.further_waiters; }
+    ~further() { --call.further_waiters; }
+    port_call& call;
+  };
+  while (c.waiter != std::thread::id()) {
+    if (c.waiter == std::this_thread::get_id() || owner_ != getpid()) return false;
+    const further counted(c);
+    await_other_waiter(end);
+    if (c.is_delivered || end.remaining_ns() == 0) return false;
+  }
   return true;
 }
 
@@ -364,7 +387,7 @@ bool call_port::wait_for_delivery(const port_call& c, const deadline& end) {
 }
 
 void call_port::tend(port_call& c) {
-  if (c.is_delivered || c.is_waited_for || is_draining) return;
+  if (c.is_delivered || c.waiter != std::thread::id() || is_draining) return;
   nb::list batch = list_if_room();
   if (!batch.is_valid()) return;
   const auto look = [](lev::ticket& t) {

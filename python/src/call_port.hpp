@@ -45,7 +45,8 @@ struct port_call {
   nb::object block;                // the reply's place, or none: then it is `reply`
   std::vector<Py_buffer> buffers;  // the request, then what its arguments refer to
   std::uint64_t id = 0;
-  bool is_waited_for = false;
+  std::thread::id waiter;        // in wait()
+  unsigned further_waiters = 0;  // threads whose turn comes when that one's time is over
   bool is_delivered = false;
   lev::outcome how;
   // Written by whoever consumed the ticket, after `how`, which it publishes; read with the GIL.
@@ -95,7 +96,8 @@ class call_port {
   // end() asks for the call's end, also if it runs. False: it has ended.
   bool end(port_call& c);
   // wait() returns true when the call's outcome was delivered; false when another thread is
-  // delivering it, or the time is over.
+  // delivering it, or the time is over. Of several threads one waits in the runtime. If it gives
+  // up another one does: the courier may be in a callback of the user's.
   bool wait(port_call& c, nb::object timeout);
   // tend() lets ends come in and posts go out, without waiting; `c` is a call under way.
   void tend(port_call& c);
@@ -136,6 +138,7 @@ class call_port {
   void serve();
   bool is_looked_after() const noexcept;
   void note_use() noexcept;
+  bool wait_for_turn(port_call& c, const deadline& end);
   bool wait_for_delivery(const port_call& c, const deadline& end);
   void add_to(nb::list& batch, port_call& c);
   void deliver(const nb::list& batch, bool may_run_code);

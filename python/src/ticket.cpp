@@ -86,6 +86,10 @@ claim::claim(ticket_object& t) : ticket_(t) {
 
 claim::~claim() {
   ticket_.waiter_ = std::thread::id();
+  tell_other_waiters();
+}
+
+void tell_other_waiters() {
   if (news_readers == 0) return;
   waiter_news& n = news();
   const std::lock_guard lock(n.mutex);

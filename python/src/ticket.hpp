@@ -98,7 +98,9 @@ class claim {
 };
 
 // await_other_waiter() returns when some thread stopped waiting for a ticket, or the time is over.
+// tell_other_waiters() is what such a thread calls. With the GIL.
 void await_other_waiter(const deadline& end);
+void tell_other_waiters();
 
 // forget_other_waiters() is for a child of fork(): a thread that is not there may have had a lock.
 void forget_other_waiters();

@@ -116,6 +116,40 @@ def test_a_callback_that_waits_holds_up_no_result(pool: ProcessExecutor, tmp_pat
         release.set()
 
 
+def test_nor_that_of_a_thread_that_waits_longer_than_another(
+    pool: ProcessExecutor, tmp_path: Path
+) -> None:
+    release = threading.Event()
+    inside = threading.Event()
+    until = tmp_path / "until"
+
+    def done(_: Any) -> None:
+        inside.set()
+        assert release.wait(60)
+
+    def give_up() -> None:
+        with pytest.raises(cf.TimeoutError):
+            future.result(0.5)
+
+    called = pool.submit(hold, tmp_path / "begun", tmp_path / "before")
+    called.add_done_callback(done)
+    (tmp_path / "before").touch()
+    try:
+        assert inside.wait(60)
+        future = pool.submit(hold, tmp_path / "begun", until)
+        results: list[Any] = []
+        first = threading.Thread(target=give_up)
+        second = threading.Thread(target=lambda: results.append(future.exception()))
+        first.start()
+        second.start()  # mostly while the first one waits
+        first.join()
+        until.touch()
+        second.join(30)
+        assert results == [None]
+    finally:
+        release.set()
+
+
 def test_shutdown_waits_for_callbacks() -> None:
     called: list[Any] = []
     with ProcessExecutor(2) as pool:
