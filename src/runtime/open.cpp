@@ -316,8 +316,8 @@ class announced {
   if (why[0] != 0) {
     std::snprintf(message, sizeof message, "workers could not be started: %s", why);
   } else if (code != 0 && !is_shortage(code)) {  // fewer would not help
-    std::snprintf(message, sizeof message, "the system refused to start a worker's thread: %s",
-                  std::strerror(code));
+    std::snprintf(message, sizeof message, "the system refused to start a worker's thread: %s%s",
+                  std::strerror(code), next_step(code));
     throw error(status::unavailable, -1, message);
   } else {
     std::snprintf(message, sizeof message,

@@ -5,8 +5,10 @@
 #include "base/numbers.hpp"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -127,7 +129,59 @@ void look_at_groups(group_folder at, const group_names& n, std::uint64_t swap,
   } while (at.up());
 }
 
+bool is_limited(__rlimit_resource_t what) noexcept {
+  rlimit limit{};
+  return getrlimit(what, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
+// The number in a file that holds no more; 0 when it cannot be read.
+std::uint64_t number_in(const char* root, const char* name) noexcept {
+  char path[path_bytes];
+  std::snprintf(path, sizeof path, "%s%s", root, name);
+  return std::strtoull(small_file(path).text, nullptr, 10);
+}
+
+std::uint64_t count_lines(const char* root, const char* name) noexcept {
+  char part[path_bytes];
+  std::snprintf(part, sizeof part, "%s%s", root, name);
+  const int file = open(part, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  std::uint64_t lines = 0;
+  ssize_t got = 0;
+  while ((got = read(file, part, sizeof part)) > 0)
+    lines += static_cast<std::uint64_t>(std::count(part, part + got, '\n'));
+  close(file);
+  return lines;
+}
+
+// Whether what this process starts is in another PID namespace than itself. One that has no process
+// yet cannot be read; kernels before 4.12 have no file for it.
+bool has_left_its_namespace() noexcept {
+  constexpr const char* next_path = "/proc/thread-self/ns/pid_for_children";
+  char own[64];
+  char next[64];
+  const ssize_t a = readlink("/proc/thread-self/ns/pid", own, sizeof own);
+  const ssize_t b = readlink(next_path, next, sizeof next);
+  if (a <= 0) return false;
+  if (b <= 0)
+    return errno == ENOENT && faccessat(AT_FDCWD, next_path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+  return a != b || std::memcmp(own, next, static_cast<std::size_t>(a)) != 0;
+}
+
 }  // namespace
+
+memory_limit find_memory_limit(const char* root) noexcept {
+  if (is_limited(RLIMIT_AS)) return memory_limit::address_space;
+  if (is_limited(RLIMIT_DATA)) return memory_limit::data;
+  constexpr std::uint64_t near = 64;  // a failed step has given some back
+  const std::uint64_t maps_max = number_in(root, "/proc/sys/vm/max_map_count");
+  if (maps_max != 0 && count_lines(root, "/proc/self/maps") + near >= maps_max)
+    return memory_limit::mappings;
+  constexpr std::uint64_t never_overcommits = 2;
+  if (number_in(root, "/proc/sys/vm/overcommit_memory") == never_overcommits)
+    return memory_limit::promises;
+  return memory_limit::not_seen;
+}
 
 memory_left find_memory_left(const char* root) noexcept {
   char path[path_bytes];
@@ -179,8 +233,33 @@ no_write_signals::~no_write_signals() {
   errno = code;
 }
 
+namespace {
+
+// What to do about ENOMEM, behind what else would help.
+const char* raise_memory_limit(memory_limit found) noexcept {
+  switch (found) {
+    case memory_limit::address_space:
+      return "; raise the limit on address space (ulimit -v)";
+    case memory_limit::data:
+      return "; raise the limit on data (ulimit -d)";
+    case memory_limit::mappings:
+      return "; this process has as many mappings as the system lets it have (vm.max_map_count)";
+    case memory_limit::promises:
+      return "; the system promises no more memory than it has (vm.overcommit_memory is 2)";
+    case memory_limit::not_seen:
+      break;
+  }
+  return "; free some";
+}
+
+}  // namespace
+
 const char* next_step(int code) noexcept {
   switch (code) {
+    case EINVAL:
+      if (has_left_its_namespace())
+        return "; after unshare(CLONE_NEWPID) only the processes that it starts can have threads";
+      return "";
     case EMFILE:
       return "; ask for fewer workers (config.workers) or raise the limit on files (ulimit -n)";
     case ENFILE:
@@ -188,7 +267,21 @@ const char* next_step(int code) noexcept {
     case EAGAIN:
       return "; ask for fewer workers (config.workers) or raise that on processes (ulimit -u)";
     case ENOMEM:
-      return "; lower config.local_store_bytes or workers, or raise the limit (ulimit -v)";
+      if (has_left_its_namespace())
+        return "; after unshare(CLONE_NEWPID) no process can be started any more when the first "
+               "one has ended";
+      switch (const memory_limit found = find_memory_limit()) {
+        case memory_limit::address_space:
+          return "; lower config.local_store_bytes or workers, or raise the limit on address space "
+                 "(ulimit -v)";
+        case memory_limit::data:
+          return "; lower config.local_store_bytes or workers, or raise the limit on data "
+                 "(ulimit -d)";
+        case memory_limit::not_seen:
+          return "; lower config.local_store_bytes or workers";
+        default:
+          return raise_memory_limit(found);
+      }
     case EFBIG:
       return "; memory that processes share counts as a file: raise the limit on the size of files "
              "(ulimit -f)";
@@ -206,7 +299,7 @@ const char* next_step_of_memory(int code) noexcept {
     case ENFILE:
       return "; the system has no open files left";
     case ENOMEM:
-      return "; raise the limit on memory (ulimit -v)";
+      return raise_memory_limit(find_memory_limit());
     default:
       return next_step(code);
   }

@@ -17,6 +17,12 @@ struct memory_left {
 // Reads below `root`, which tests choose. About 50 us.
 memory_left find_memory_left(const char* root = "") noexcept;
 
+// Which limit the kernel may have kept to when it had no memory (ENOMEM): it does not say, so only
+// one that this process is under is named. `not_seen`: there is none, but memory is short, perhaps
+// in a control group.
+enum class memory_limit { not_seen, address_space, data, mappings, promises };
+memory_limit find_memory_limit(const char* root = "") noexcept;
+
 // While it lives, a write of this thread that fails returns an error where the kernel would
 // otherwise end the program by a signal. A file that would grow beyond the limit on file size
 // (ulimit -f) gives EFBIG, not SIGXFSZ; a pipe without a reader gives EPIPE, not SIGPIPE. Keeps

@@ -4,11 +4,16 @@
 
 #include "share/shortage.hpp"
 
+#include <sched.h>
+#include <sys/resource.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -32,6 +37,7 @@ class other_computer {
     std::ofstream(root_ + path) << text;
   }
   memory_left look() const { return find_memory_left(root_.c_str()); }
+  memory_limit limit() const { return find_memory_limit(root_.c_str()); }
 
  private:
   std::string root_;
@@ -67,6 +73,69 @@ TEST(memory_left, is_the_least_of_all_groups_above) {
   c.put(top + "/memory.swap.max", "1048576\n");
   c.put(top + "/memory.swap.current", "0\n");
   EXPECT_EQ(c.look().bytes, 1 * mib);
+}
+
+// Tells of a limit that is none: it is beyond all that a process can have.
+class limited {
+ public:
+  explicit limited(__rlimit_resource_t what) : what_(what) {
+    getrlimit(what, &before_);
+    const rlimit high{rlim_t{1} << 60, before_.rlim_max};
+    setrlimit(what, &high);
+  }
+  ~limited() { setrlimit(what_, &before_); }
+  limited(limited&&) = delete;
+
+ private:
+  __rlimit_resource_t what_;
+  rlimit before_;
+};
+
+constexpr const char* has_limit = "this process is under a limit";
+
+TEST(memory_limit, is_one_that_the_process_is_under) {
+  if (find_memory_limit("/nowhere") != memory_limit::not_seen) GTEST_SKIP() << has_limit;
+  const other_computer c;
+  EXPECT_EQ(c.limit(), memory_limit::not_seen);
+  c.put("/proc/sys/vm/overcommit_memory", "1\n");
+  c.put("/proc/sys/vm/max_map_count", "65530\n");
+  c.put("/proc/self/maps", std::string(60000, '\n'));
+  EXPECT_EQ(c.limit(), memory_limit::not_seen);
+  c.put("/proc/sys/vm/overcommit_memory", "2\n");
+  EXPECT_EQ(c.limit(), memory_limit::promises);
+  c.put("/proc/self/maps", std::string(65530, '\n'));
+  EXPECT_EQ(c.limit(), memory_limit::mappings);
+  const limited data(RLIMIT_DATA);
+  EXPECT_EQ(c.limit(), memory_limit::data);
+  const limited space(RLIMIT_AS);
+  EXPECT_EQ(c.limit(), memory_limit::address_space);
+}
+
+TEST(memory_limit, is_named_only_where_there_is_one) {
+  if (find_memory_limit() != memory_limit::not_seen) GTEST_SKIP() << has_limit;
+  const std::string free = next_step(ENOMEM);
+  EXPECT_EQ(free.find("ulimit"), std::string::npos) << free;
+  EXPECT_EQ(std::string(next_step_of_memory(ENOMEM)).find("ulimit"), std::string::npos);
+  const limited data(RLIMIT_DATA);
+  EXPECT_NE(std::string(next_step(ENOMEM)).find("ulimit -d"), std::string::npos);
+  EXPECT_NE(std::string(next_step_of_memory(ENOMEM)).find("ulimit -d"), std::string::npos);
+}
+
+// A process that has asked for a new PID namespace has no threads, and no processes when the first
+// of that has ended: the kernel says EINVAL, and ENOMEM.
+TEST(memory_limit, is_none_of_a_process_that_has_left_its_namespace) {
+  const pid_t child = fork();
+  if (child == 0) {
+    if (unshare(CLONE_NEWPID) != 0) _exit(2);  // not allowed
+    const bool both = std::strstr(next_step(ENOMEM), "CLONE_NEWPID") != nullptr &&
+                      std::strstr(next_step(EINVAL), "CLONE_NEWPID") != nullptr;
+    _exit(both ? 0 : 1);
+  }
+  int how = 0;
+  ASSERT_EQ(waitpid(child, &how, 0), child);
+  if (WIFEXITED(how) && WEXITSTATUS(how) == 2) GTEST_SKIP() << "no namespaces here";
+  EXPECT_EQ(how, 0);
+  EXPECT_STREQ(next_step(EINVAL), "");
 }
 
 TEST(memory_left, is_that_of_a_group_of_version_1) {

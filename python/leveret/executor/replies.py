@@ -34,7 +34,8 @@ _FEW_FILES = "no file descriptor was free for it; close some, or raise the limit
 _SHORT = {
     errno.EMFILE: _FEW_FILES,
     errno.ENFILE: "the system has no file descriptor left for it",
-    errno.ENOMEM: "no memory could be mapped for it; free some, or raise the limit (ulimit -v)",
+    errno.ENOMEM: "no memory could be mapped for it; free some, or raise the limit if one is set "
+    "(ulimit -v)",
 }
 
 
