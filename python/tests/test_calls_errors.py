@@ -485,16 +485,16 @@ def test_any_error_of_unpickling_an_argument_is_told_apart() -> None:
                 assert error.__notes__ == [told] and told in str(error.__cause__)
 
 
-def _spoil_the_clock() -> None:
-    import time
+def _spoil_the_builtins() -> None:
+    import builtins
 
-    setattr(time, "perf_counter_ns", None)  # noqa: B010
+    setattr(builtins, "type", None)  # noqa: B010
 
 
 def test_a_process_whose_modules_a_call_has_spoiled_is_replaced() -> None:
     with ProcessExecutor(1) as executor:
         before = executor.submit(os.getpid).result(60)
-        error = executor.submit(_spoil_the_clock).exception(60)
+        error = executor.submit(_spoil_the_builtins).exception(60)
         assert type(error) is leveret.TaskFailed
         assert re.search("process was spoiled.*: TypeError: 'NoneType' object", str(error))
         assert executor.submit(os.getpid).result(60) != before

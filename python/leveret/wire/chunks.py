@@ -8,10 +8,11 @@ classes are what they were sent as.
 
 from __future__ import annotations
 
-import pickle
-import time
 from collections.abc import Iterator
 from pickle import PickleBuffer
+from pickle import dumps as _dumps
+from pickle import loads as _loads
+from time import perf_counter_ns
 from typing import Any
 
 from ..interrupts import raise_signals
@@ -84,13 +85,13 @@ class Carried:
 
     def make(self, known: Known | None, beside: Beside) -> _Made:
         """known: what workers keep of it. beside: gets its classes."""
-        begin = time.perf_counter_ns()
+        begin = perf_counter_ns()
         latest = self.latest
         if latest is not None and begin < self.end_ns and latest.goes_with(known, beside):
             return latest
         self.latest = None
         made = _Made(self.function, known)
-        end = time.perf_counter_ns()
+        end = perf_counter_ns()
         if end - begin >= LONG_NS:
             self.latest, self.end_ns = made, end + SHARE * (end - begin)
         made.goes_with(known, beside)
@@ -103,7 +104,7 @@ def dump_chunk(
     """(flag, pickle, buffers) of a chunk. known: what workers keep of its function."""
     is_bare = known is not None and known.is_bare
     if is_bare and all(ATOMS.issuperset(map(type, item)) for item in items):
-        return 0, pickle.dumps(items, 5), []
+        return 0, _dumps(items, 5), []
     made = carried.make(known, beside)
     held += made.stored
     needed: Needed = {}
@@ -157,7 +158,7 @@ def outcomes_of(parts: Any) -> Iterator[tuple[Any, BaseException | None]]:
             if index in errors:
                 error = load_error(errors.pop(index))
             elif index in buffers:
-                value = pickle.loads(value, buffers=buffers.pop(index))
+                value = _loads(value, buffers=buffers.pop(index))
         except BaseException as why:  # an unpickler may raise what it likes
             raise_signals(why)
             error = Unreadable(why)

@@ -9,8 +9,9 @@ way of all other values.
 from __future__ import annotations
 
 import copyreg
-import pickle
 from pickle import PickleBuffer
+from pickle import dumps as _dumps
+from pickle import loads as _loads
 from typing import Any, Union
 
 from .. import _core
@@ -85,14 +86,14 @@ def dump(values: tuple[Any, ...], is_one: bool = False) -> Packed | None:
     rest = list(values)
     for about in told:
         rest[about[0]] = None
-    return pickle.dumps((is_one, rest, told), 5), buffers
+    return _dumps((is_one, rest, told), 5), buffers
 
 
 def load(pickled: Any, buffers: list[Any] | None) -> Any:
     """What was dumped. The arrays use the memory of the buffers."""
     import numpy as np
 
-    is_one, values, told = pickle.loads(pickled)
+    is_one, values, told = _loads(pickled)
     left = iter(buffers or ())
     for place, dtype, shape, order, data in told:
         items = data

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import pickle
 import types
+from pickle import loads as _loads
 from typing import Any
 
 from ..said import shown, text_of
@@ -89,7 +89,7 @@ _NOTHING = object()
 def _as_read(value: Any) -> Any:
     """What comes of it when it is written and read again."""
     try:
-        return pickle.loads(dumps(value, 0, _ReplyPickler)[0])
+        return _loads(dumps(value, 0, _ReplyPickler)[0])
     except BaseException:  # a __reduce__ may raise what it likes
         return _NOTHING
 
@@ -224,4 +224,4 @@ def with_cause(error: Any, text: str) -> BaseException:
 
 def load_error(pickled: bytes) -> BaseException:
     """In the host: the exception, with the traceback as its cause."""
-    return with_cause(*pickle.loads(pickled))
+    return with_cause(*_loads(pickled))

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import itertools
 import mmap
 import os
 import sys
+from fcntl import F_DUPFD_CLOEXEC, fcntl
+from os import MFD_ALLOW_SEALING, MFD_CLOEXEC, close, fstat, memfd_create, write
 from typing import Callable, TypeVar
 
 _FIRST = 640  # as share/zone.cpp: of the 1,024 that are the usual limit
@@ -32,31 +33,31 @@ def out_of_the_way(file: int) -> int:
     """The same file under a number that is out of the way, where the limit on files allows it."""
     number = _FIRST + next(_count) % _NUMBERS
     try:
-        moved = fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, number)
+        moved = fcntl(file, F_DUPFD_CLOEXEC, number)
     except OSError:
         return file
-    os.close(file)
+    close(file)
     return moved
 
 
 def memory_file(name: str) -> int:
     """A new memory file, which can be sealed. Raises OSError."""
-    return out_of_the_way(os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
+    return out_of_the_way(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING))
 
 
 def keep_size(file: int) -> None:
     """What is written to the file from now on ends where it does."""
-    fcntl.fcntl(file, _ADD_SEALS, _SEAL | _SHRINK | _GROW)
+    fcntl(file, _ADD_SEALS, _SEAL | _SHRINK | _GROW)
 
 
 def seal(file: int) -> None:
     """Nobody changes the file from now on: what is read of it stays as it is."""
-    fcntl.fcntl(file, _ADD_SEALS, _SEAL | _SHRINK | _GROW | _WRITE)
+    fcntl(file, _ADD_SEALS, _SEAL | _SHRINK | _GROW | _WRITE)
 
 
 def is_sealed(file: int) -> bool:
     fixed = _SHRINK | _GROW | _WRITE
-    return fcntl.fcntl(file, _GET_SEALS) & fixed == fixed
+    return fcntl(file, _GET_SEALS) & fixed == fixed
 
 
 def sealed_file(name: str, content: bytes | memoryview) -> int:
@@ -65,10 +66,10 @@ def sealed_file(name: str, content: bytes | memoryview) -> int:
     try:
         at = 0
         while at < len(content):
-            at += os.write(file, content[at:])
+            at += write(file, content[at:])
         seal(file)
     except BaseException:
-        os.close(file)
+        close(file)
         raise
     return file
 
@@ -81,7 +82,7 @@ def map_file(file: int, size: int) -> mmap.mmap:
 def close_file(file: int) -> None:
     """Closes a file, if the program has not done so."""
     with contextlib.suppress(OSError):
-        os.close(file)
+        close(file)
 
 
 def keep_spares() -> None:
@@ -89,7 +90,7 @@ def keep_spares() -> None:
     with contextlib.suppress(OSError):
         while len(_spares) < _SPARES:
             file = memory_file("leveret-spare")
-            _spares.append((file, os.fstat(file).st_ino))
+            _spares.append((file, fstat(file).st_ino))
 
 
 def _give_up_spares() -> bool:
@@ -98,8 +99,8 @@ def _give_up_spares() -> bool:
     while _spares:
         file, inode = _spares.pop()
         with contextlib.suppress(OSError):
-            if os.fstat(file).st_ino == inode:
-                os.close(file)
+            if fstat(file).st_ino == inode:
+                close(file)
                 is_one = True
     return is_one
 

@@ -6,9 +6,10 @@ is a frame: its length, then the pickle of (kind, content).
 
 from __future__ import annotations
 
-import pickle
 import struct
 from collections.abc import Iterator
+from pickle import dumps as _dumps
+from pickle import loads as _loads
 from typing import Any
 
 LOG, WARNING, OUTPUT, ERRORS = range(4)
@@ -23,7 +24,7 @@ _LENGTH = struct.Struct("<I")
 
 
 def frame(kind: int, content: Any) -> bytes:
-    pickled = pickle.dumps((kind, content), 5)
+    pickled = _dumps((kind, content), 5)
     return _LENGTH.pack(len(pickled)) + pickled
 
 
@@ -36,7 +37,7 @@ def frames(data: bytes | memoryview) -> Iterator[tuple[int, Any]]:
         if not 0 < length <= len(data) - at:
             return
         try:
-            kind, content = pickle.loads(data[at : at + length])
+            kind, content = _loads(data[at : at + length])
         except Exception:
             return
         yield kind, content

@@ -15,6 +15,7 @@ import struct
 import types
 import weakref
 from collections.abc import AsyncGenerator, Coroutine, Generator
+from pickle import dumps as _dumps
 from typing import TYPE_CHECKING, Any, Callable, ClassVar
 
 import cloudpickle
@@ -286,7 +287,7 @@ def _keeper(buffers: list[memoryview], buffers_max: int) -> Callable[[pickle.Pic
 
 def _dump_plain(value: Any, buffers_max: int) -> tuple[bytes, list[memoryview]]:
     buffers: list[memoryview] = []
-    return pickle.dumps(value, 5, buffer_callback=_keeper(buffers, buffers_max)), buffers
+    return _dumps(value, 5, buffer_callback=_keeper(buffers, buffers_max)), buffers
 
 
 def _dump_any(
@@ -362,7 +363,7 @@ def dumps(
     gets the classes that go beside it.
     """
     if type(value) in ATOMS:
-        return pickle.dumps(value, 5), []
+        return _dumps(value, 5), []
     if _is_plain(value):
         return _dump_plain(value, buffers_max)
     return _dump_any(value, buffers_max, pickler, held, beside)
@@ -371,7 +372,7 @@ def dumps(
 def dump_item(value: Any, needed: spaces.Needed, beside: Beside) -> tuple[Any, list[memoryview]]:
     """dump_alone() for one of several values that have their classes and globals in common."""
     if type(value) in ATOMS:
-        return pickle.dumps(value, 5), []
+        return _dumps(value, 5), []
     if _is_plain(value):
         return _dump_plain(value, CALL_BUFFERS_MAX)
     with sharing.spawning():
@@ -390,7 +391,7 @@ _UNDONE = {
 def dump_result(value: Any) -> tuple[bytes, list[memoryview]]:
     """The same for what a worker gives back."""
     if type(value) in ATOMS:
-        return pickle.dumps(value, 5), []
+        return _dumps(value, 5), []
     try:
         return dumps(value, RESULT_BUFFERS_MAX, _ReplyPickler)
     except BaseException as error:
@@ -427,7 +428,7 @@ def dump_plain_arguments(args: Any) -> tuple[int, bytes, list[memoryview]] | Non
     if named:
         return None
     if ATOMS.issuperset(map(type, given)):
-        return PLAIN, pickle.dumps(args, 5), []
+        return PLAIN, _dumps(args, 5), []
     told = described.dump(given)
     if told is not None and len(told[1]) <= CALL_BUFFERS_MAX:
         return DESCRIBED, *told

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pickle
 import struct
-import zlib
+from pickle import loads
 from typing import Any
+from zlib import crc32
 
 from .. import _core
 from . import described
@@ -29,7 +29,7 @@ class Overwritten(Exception):
 
 
 def _check_of(place: memoryview, end: int) -> int:
-    return zlib.crc32(place[4:end]) or 1  # memory that nobody wrote is no reply
+    return crc32(place[4:end]) or 1  # memory that nobody wrote is no reply
 
 
 def reply_size(pickle_bytes: int, buffers: list[memoryview]) -> int:
@@ -77,5 +77,5 @@ def read_reply(place: memoryview) -> tuple[int, Any, int, int, memoryview | None
         buffers.append(place[at : at + each])
         at += each
     noted = buffers.pop() if kind & NOTED else None
-    load = described.load if kind & DESCRIBED else pickle.loads
+    load = described.load if kind & DESCRIBED else loads
     return kind & ~(NOTED | DESCRIBED), load(pickled, buffers=buffers), ns, size, noted

@@ -19,6 +19,8 @@ import os
 import struct
 import weakref
 from collections import OrderedDict
+from os import O_CLOEXEC, O_RDONLY, close, fstat
+from os import open as open_file
 from typing import Any, Optional, Union
 
 try:  # hashlib's own, without OpenSSL, which takes longer to load than all modules of this folder
@@ -63,7 +65,7 @@ class StoredFile:
         self.size = part.nbytes
         self.owner = _watch(part, id(self))
         self.map = _core.FileMap(self.file, self.size)
-        self.inode = os.fstat(self.file).st_ino
+        self.inode = fstat(self.file).st_ino
         self.reference = REFERENCE.pack(os.getpid(), self.file, self.inode, self.size)
         self.known_digest = b""
 
@@ -75,7 +77,7 @@ class StoredFile:
     def is_spoiled(self) -> bool:
         """Whether the program has closed the file."""
         try:
-            return os.fstat(self.file).st_ino != self.inode
+            return fstat(self.file).st_ino != self.inode
         except OSError:
             return True
 
@@ -313,10 +315,10 @@ def map_reference(reference: Any) -> _core.FileMap:
 
 def _map_reference(reference: Any) -> _core.FileMap:
     pid, number, inode, size = REFERENCE.unpack(reference)
-    file = os.open(f"/proc/{pid}/fd/{number}", os.O_RDONLY | os.O_CLOEXEC)
+    file = open_file(f"/proc/{pid}/fd/{number}", O_RDONLY | O_CLOEXEC)
     try:
-        if os.fstat(file).st_ino != inode:
+        if fstat(file).st_ino != inode:
             raise RuntimeError("a large argument of the call is no longer where the host had it")
         return _core.FileMap(file, size)
     finally:
-        os.close(file)
+        close(file)

@@ -14,12 +14,13 @@ from __future__ import annotations
 import enum
 import io
 import logging
-import pickle
 import re
 import struct
 import sys
-import time
 import types
+from pickle import dumps as _dumps
+from pickle import loads as _loads
+from time import perf_counter_ns
 from typing import Any, Callable
 
 from ..interrupts import NotOfSignal, raise_signals
@@ -64,7 +65,7 @@ class Table:
         return data[own : own + values], data[own + values :]
 
 
-_TABLE_BYTES = len(pickle.dumps(Table(_SIZES.pack(0, 0)), 5))
+_TABLE_BYTES = len(_dumps(Table(_SIZES.pack(0, 0)), 5))
 
 
 # In the host.
@@ -94,8 +95,8 @@ def dump_table(needed: Needed, make: Make, held: Held) -> bytes:
             sent = dumped[homes[0]].send(held)
         rows.append((homes, tuple(dumped[each].digest for each in homes), sent))
     rows.sort(key=lambda row: _turn(needed[row[0][0]]))
-    values = pickle.dumps(failed + rows, 5)
-    return pickle.dumps(Table(_SIZES.pack(_TABLE_BYTES, len(values))), 5) + values
+    values = _dumps(failed + rows, 5)
+    return _dumps(Table(_SIZES.pack(_TABLE_BYTES, len(values))), 5) + values
 
 
 class _Dumped:
@@ -131,7 +132,7 @@ def _turn(value: Any) -> int:
 def _dump(values: tuple[Any, ...], needed: Needed, make: Make) -> tuple[Views, Any]:
     """The pickle, and the pickler's memo, which takes long to copy."""
     if type(values[0]) is object:  # it is what others refer to
-        return [memoryview(pickle.dumps(values, 5))], {}
+        return [memoryview(_dumps(values, 5))], {}
     file = io.BytesIO()
     views: Views = []
     pickler = make(file, needed, views)
@@ -263,19 +264,19 @@ def take_values(rows: list[Row]) -> None:
             left.append(row)
     if not left:
         return
-    begin = time.perf_counter_ns()
+    begin = perf_counter_ns()
     count = len(left) + 1
     while len(left) < count:
         count = len(left)
         left = [row for row in left if not _take_row(row)]
-    Taken.ns += time.perf_counter_ns() - begin
+    Taken.ns += perf_counter_ns() - begin
 
 
 def _take_row(row: Row) -> bool:
     homes, digests, parts = row
     try:
         head, *buffers = map(fetch, parts)
-        values = pickle.loads(head, buffers=buffers)
+        values = _loads(head, buffers=buffers)
     except Exception as error:  # as one that could not be written: who needs it says so
         _leave_out(homes, said_error(error))
         return False

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import os
-import pickle
 import sys
-import time
 import warnings
+from _thread import _count
+from os import getpid
+from pickle import dumps, loads
+from time import perf_counter_ns
 from typing import Any
 
 from .. import _core
@@ -65,7 +66,7 @@ class Broken(Exception):
 
 def _meet(place: int, size: int) -> tuple[WorkerSetup, Setup]:
     given = WorkerSetup(place, size)
-    return given, pickle.loads(given.pickled)
+    return given, loads(given.pickled)
 
 
 def _set_up(given: WorkerSetup, setup: Setup) -> None:
@@ -95,11 +96,12 @@ def _set_up(given: WorkerSetup, setup: Setup) -> None:
             Own.words[page.IN_SETUP] = 1
             initializer, initargs = functions.load(setup.initializer)[0]
             initializer(*initargs)
-            ending.end_if_forked()
+            _core.keep_alarm()
+            ending.leave_call()
             Own.words[page.IN_SETUP] = 0
         own_page.watch()
         _core.retire_worker_after(setup.idle_ns_max)
-        _Process.threads = _thread._count()
+        _Process.threads = _count()
     except BaseException as error:
         raise Broken(_said_in_set_up(error), describe(error)) from error
     finally:
@@ -138,7 +140,7 @@ def _run_chunk(
     carried, fronts, items = given if is_apart else (None, [], given)
     results = chunks.Results()
     function: Carried | None = None
-    end = time.perf_counter_ns() + chunks.CHUNK_NS_MAX
+    end = perf_counter_ns() + chunks.CHUNK_NS_MAX
     for each in items:
         try:
             if kinds:
@@ -151,7 +153,7 @@ def _run_chunk(
             else:
                 if function is None:
                     function = _load_carried(*_own(carried))
-                    end = time.perf_counter_ns() + chunks.CHUNK_NS_MAX
+                    end = perf_counter_ns() + chunks.CHUNK_NS_MAX
                 elif not function.is_as_loaded():
                     function = _load_carried(*_own(carried))
                 own_page.name_call(b"", function.function)
@@ -159,12 +161,12 @@ def _run_chunk(
         except BaseException as error:
             if isinstance(error, NameError):
                 spaces.explain(error)
-            ending.end_if_forked(error)
+            ending.leave_call(error)
             results.add_error(dump_error(error, describe(error)))
             if isinstance(error, MemoryError) and _gives_way():
                 break
-        ending.end_if_forked()
-        if time.perf_counter_ns() >= end:
+        ending.leave_call()
+        if perf_counter_ns() >= end:
             break
     return results.parts()
 
@@ -208,7 +210,7 @@ def _load(data: Any, buffers: Any, flags: int = 0) -> Any:
         if flags & DESCRIBED:
             return described.load(data, buffers), {}
         if flags & PLAIN:
-            return pickle.loads(data, buffers=buffers)
+            return loads(data, buffers=buffers)
         return functions.load(data, buffers)[0]
     except BaseException as error:
         _say_where(error)
@@ -257,7 +259,7 @@ def _call(head: tuple[int, ...], request: memoryview, buffers: list[memoryview])
     elif length and Own.named != pickled:
         own_page.name_call(pickled, _keep(pickled).function)
     if flags & CHUNK:
-        return _run_chunk(pickled, kinds, pickle.loads(data, buffers=buffers), bool(flags & APART))
+        return _run_chunk(pickled, kinds, loads(data, buffers=buffers), bool(flags & APART))
     own = [stored.own(each) for each in buffers] if buffers else None
     given = _load(data, own, flags)
     if length:
@@ -270,7 +272,7 @@ def _call(head: tuple[int, ...], request: memoryview, buffers: list[memoryview])
 
 def _dump_error(error: BaseException) -> bytes:
     if isinstance(error, Broken):
-        return pickle.dumps(error.args, 5)
+        return dumps(error.args, 5)
     return dump_error(error, describe(error))
 
 
@@ -328,7 +330,7 @@ def _run_marked(
 ) -> None:
     """Runs one call, which is marked in the page from its begin until nothing is left of it."""
     if not hasattr(_Process, "host"):
-        ending.Worker.pid = os.getpid()
+        ending.Worker.pid = getpid()
     if not hasattr(_Process, "host") or (setup, setup_bytes) != _Process.host.place:
         _Process.host = turn_to((setup, setup_bytes))
     is_first = not _Process.host.is_set_up
@@ -345,7 +347,7 @@ def _run_marked(
     _flush()
     if ns_max:
         _core.set_timer(0)
-    threads = _thread._count()
+    threads = _count()
     if threads != _Process.threads:
         _Process.threads = threads
         own_page.note_threads(_name(bytes(request[REQUEST.size : REQUEST.size + head[1]])))
@@ -369,27 +371,27 @@ def _run(
     buffers: list[memoryview],
 ) -> None:
     """Writes the reply of a call; what goes wrong in it is part of the reply."""
-    begin = time.perf_counter_ns() - tables.Taken.ns
+    begin = perf_counter_ns() - tables.Taken.ns
     views: list[memoryview] = []
     value: Any = None
     try:
         if not _Process.host.is_set_up:
             _set_up(*_meet(*place))
         value = _call(head, request, buffers)
-        ending.end_if_forked()
+        ending.leave_call()
         kind, pickled, views = dump_reply(value)
     except BaseException as error:
         if isinstance(error, NameError):
             spaces.explain(error)
-        ending.end_if_forked(error)
+        ending.leave_call(error)
         kind = BROKEN if isinstance(error, Broken) else ERROR
         pickled, views = _dump_error(error), []
         if isinstance(error, MemoryError):
             _gives_way()
     try:
-        _reply(reply, kind, pickled, views, time.perf_counter_ns() - begin - tables.Taken.ns)
+        _reply(reply, kind, pickled, views, perf_counter_ns() - begin - tables.Taken.ns)
     except BaseException as error:  # no memory for it, say
-        ns = time.perf_counter_ns() - begin - tables.Taken.ns
+        ns = perf_counter_ns() - begin - tables.Taken.ns
         _reply(reply, ERROR, _dump_error(error), [], ns)
     host = _Process.host
     if host.calls_left > 0:

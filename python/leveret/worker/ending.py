@@ -16,6 +16,8 @@ import threading
 import weakref
 from typing import Any, NoReturn
 
+from .. import _core
+
 
 class Worker:
     """The worker process: another one that runs its code was forked by a call."""
@@ -23,12 +25,14 @@ class Worker:
     pid = 0
 
 
-def end_if_forked(error: BaseException | None = None) -> None:
-    """Ends a process that a call has forked, where it comes back from the call: it is no worker.
+def leave_call(error: BaseException | None = None) -> None:
+    """What is due when a call's function has returned or raised.
 
-    As an interpreter ends, but for what is registered to be run at the end: that is the worker's.
+    A timer that it has left running is ended. So is a process that it has forked, where that comes
+    back from the call: it is no worker. It ends as an interpreter does, but for what is registered
+    to be run at the end: that is the worker's.
     """
-    if os.getpid() != Worker.pid:
+    if _core.leave_call() != Worker.pid:
         _leave(error)
 
 

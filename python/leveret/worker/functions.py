@@ -7,17 +7,17 @@ call; then it is loaded again for the next one. Its globals are those of wire/sp
 from __future__ import annotations
 
 import functools
-import pickle
 import sys
 import types
 import weakref
+from pickle import dumps, loads
 from typing import Any
 
 from .. import _core
 from ..wire import by_value, spaces, tables
 from ..wire.unchanged import Contents
 
-_NOTHING = pickle.dumps(None, 5)
+_NOTHING = dumps(None, 5)
 KEPT_BYTES_MAX = 4 << 20  # of their pickles; the oldest are dropped
 
 
@@ -178,11 +178,11 @@ class Functions:
         made = by_value.Made()
         before, loading.made = loading.made, made
         try:
-            value = pickle.loads(pickled, buffers=buffers)
+            value = loads(pickled, buffers=buffers)
             if type(value) is tables.Table:
                 rows, rest = value.parts(memoryview(pickled))
-                tables.take_values(pickle.loads(rows))
-                value = pickle.loads(rest, buffers=buffers)
+                tables.take_values(loads(rows))
+                value = loads(rest, buffers=buffers)
         finally:
             loading.made = before
         return value, made

@@ -11,8 +11,8 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-import pickle
 import sys
+from pickle import loads
 
 from .. import _core
 from ..wire import by_value
@@ -73,7 +73,7 @@ class Host:
         """Searches for modules where its program does, and where its calls have asked for here."""
         if path == self.path:
             return
-        told = pickle.loads(path)
+        told = loads(path)
         known = (*self.told, *told)
         first = next((i for i, each in enumerate(sys.path) if each in self.told), 0)
         front = [each for each in sys.path[:first] if each not in known]

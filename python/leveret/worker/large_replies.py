@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import array
-import mmap
-import os
+from array import array
 from collections import deque
+from mmap import mmap
+from os import close, fstat, ftruncate, getpid
 
 from ..wire.files import close_file, memory_file, seal, with_spares
 from ..wire.replies import FILE, write_reply
@@ -34,30 +34,32 @@ def _make_file(
 ) -> bytes:
     file = memory_file("leveret-reply")
     try:
-        os.ftruncate(file, size)
-        with mmap.mmap(file, size) as place, memoryview(place) as view:
+        ftruncate(file, size)
+        with mmap(file, size) as place, memoryview(place) as view:
             write_reply(view, kind, pickled, buffers, ns, size)
         seal(file)
-        inode = os.fstat(file).st_ino
+        inode = fstat(file).st_ino
         is_sent = _send(address, file)
     except BaseException:
-        os.close(file)
+        close(file)
         raise
     if is_sent:
-        os.close(file)
-        return FILE.pack(os.getpid(), -1, inode)
+        close(file)
+        return FILE.pack(getpid(), -1, inode)
     _kept.append(file)
     while len(_kept) > _KEPT_MAX:
         close_file(_kept.popleft())
-    return FILE.pack(os.getpid(), file, inode)
+    return FILE.pack(getpid(), file, inode)
 
 
 def _send(address: bytes, file: int) -> bool:
     """Whether the host has it, or will find it in its socket."""
     if not address:
         return False
-    import _socket
-
+    try:
+        import _socket
+    except ImportError:  # a call has taken away where modules are found
+        return False
     try:
         way = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM | _socket.SOCK_CLOEXEC)
     except OSError:
@@ -65,7 +67,7 @@ def _send(address: bytes, file: int) -> bool:
     try:
         way.settimeout(_SEND_SECONDS)
         way.connect(address)
-        rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", [file]))
+        rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array("i", [file]))
         return way.sendmsg([b"r"], [rights]) == 1
     except OSError:
         return False
