@@ -216,6 +216,7 @@ def test_of_modules_that_an_importer_of_the_programs_has_made(tmp_path: Path) ->
 
 MADE = """
 import sys, types
+from unittest import mock
 import leveret
 
 class Kind:
@@ -227,7 +228,7 @@ def make(name, **contents):
     return made
 
 options = make("options", step=10, add=lambda x: x + STEP, Kind=Kind)
-package = make("of_parts", __path__=[])
+package = make("of_parts", __path__=[{folder!r}])
 package.part = make("of_parts.part", value=5)
 STEP = 1
 
@@ -239,15 +240,32 @@ def imports(x):
 def names(x):
     return options.step + x, options.Kind is Kind
 
+def finds(x):
+    import of_parts.on_disk
+    return of_parts.on_disk.value + x
+
+def stands_in():
+    import stand_in
+
+class Lazy(types.ModuleType):
+    pass
+
 with leveret.ProcessExecutor(1, preload=()) as executor:
     run = lambda f, *args: executor.submit(f, *args).result(60)
     assert run(imports, 1) == 22 and run(names, 1) == (11, True)
     options.step = 20
     assert run(imports, 1) == 32 and run(names, 1) == (21, True)
+    assert run(finds, 1) == 8
+    for kind in (Lazy, mock.MagicMock):
+        sys.modules["stand_in"] = kind("stand_in")
+        error = executor.submit(stands_in).exception(60)
+        assert type(error) is ModuleNotFoundError and error.name == "stand_in", repr(error)
+        assert kind.__name__ in str(error) and "initializer" in str(error), str(error)
 print("passed")
 """
 
 
 def test_of_modules_that_the_program_has_made_without_code(tmp_path: Path) -> None:
     """As tests stand in for packages that are not there."""
-    check_program(tmp_path, "-c", MADE)
+    (tmp_path / "on_disk.py").write_text("value = 7\n")
+    check_program(tmp_path, "-c", MADE.format(folder=str(tmp_path)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import sys
 import types
 from pickle import loads as _loads
 from typing import Any
@@ -217,9 +218,20 @@ def with_cause(error: Any, text: str) -> BaseException:
     if not is_error(error):
         kind = type(error).__qualname__
         error = RuntimeError(f"an exception of the call's was read as {kind}: {shown(error)}")
+    if type(error) is ModuleNotFoundError:
+        _say_what_is_here(error)
     _cause.__set__(error, RemoteTraceback(text))
     made: BaseException = error
     return made
+
+
+def _say_what_is_here(error: ModuleNotFoundError) -> None:
+    """A module that is no plain one is not sent: a lazy one, say, or a Mock in its place."""
+    kind = type(sys.modules.get(str(error.name)))
+    if kind not in (type(None), types.ModuleType) and len(error.args) == 1:
+        text = f"{error.msg}; here it is of type {kind.__qualname__!r}, which is not sent to"
+        error.msg = f"{text} processes: have an initializer make it there"
+        error.args = (error.msg,)
 
 
 def load_error(pickled: bytes) -> BaseException:

@@ -37,14 +37,14 @@ Needed = dict[Home, Any]  # values that go in front
 def need(key: str, names: dict[str, Any], needed: Needed) -> dict[str, Any]:
     """Notes globals that are sent though nothing names them; returns constants, which go inline.
 
-    What Python itself sets in a module stays here.
+    What Python itself sets in a module stays here, but for where a package's modules are.
     """
     constants = {}
     for name, value in list(names.items()):
         is_own = str(name).startswith("__")
         if (is_own or not is_large(value)) and is_constant(value):
             constants[name] = value
-        elif not is_own:
+        elif not is_own or (name == "__path__" and type(value) is list):
             needed[key, name] = value
     return constants
 
