@@ -58,6 +58,10 @@ void run_with_gil(const call& c) {
     run(setup.address, setup.row_bytes, view_of(c.arguments[call_request], PyBUF_READ),
         view_of(c.arguments[call_reply], PyBUF_WRITE), buffers);
   } catch (const nb::python_error& e) {
+    if (e.matches(PyExc_MemoryError))
+      throw std::runtime_error(
+          "its process had no memory left to say how it ended, and is replaced; is worker_memory "
+          "too small?");
     throw std::runtime_error(
         "its process was spoiled, perhaps by a call that changed a module, and is replaced: " +
         last_line(e.what()));

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from conftest import needs_processes
 
+import leveret
 from leveret import ProcessExecutor
 
 pytestmark = needs_processes
@@ -86,6 +87,21 @@ def test_a_large_result_where_no_module_is_found() -> None:
 
 def fail() -> None:
     raise KeyError("mine")
+
+
+def take_memory() -> None:
+    def reply(*_: object) -> None:
+        raise MemoryError
+
+    importlib.import_module("leveret.worker.calls")._reply = reply
+
+
+def test_a_process_without_memory_is_said_to_be_one() -> None:
+    with ProcessExecutor(1, preload=(), max_attempts=1) as executor:
+        error = executor.submit(take_memory).exception()
+        assert isinstance(error, leveret.TaskFailed)
+        assert "no memory left" in str(error) and "worker_memory" in str(error)
+        assert executor.submit(abs, -1).result() == 1
 
 
 @pytest.mark.parametrize(("module", "names"), NAMES, ids=[module for module, _ in NAMES])

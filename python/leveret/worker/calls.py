@@ -1,4 +1,8 @@
-"""What a worker process does with a Python call: read it, run it, write its reply."""
+"""What a worker process does with a Python call: read it, run it, write its reply.
+
+What this needs for each call from modules of Python's is taken as it is imported, here and in the
+modules of wire/: a call may put something else there.
+"""
 
 from __future__ import annotations
 
