@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import select
+import signal
 import subprocess
 import sys
 import threading
@@ -152,6 +153,17 @@ def test_batches_that_look_alike_get_fresh_arguments() -> None:
 def test_the_call_at_fault_is_named() -> None:
     with pytest.raises(leveret.Poison, match=r"^solve\(3\) ended its worker process on each of"):
         Parallel(n_jobs=2, batch_size=5)(delayed(solve)(i) for i in range(5))
+
+
+def fork_into_python() -> int:
+    """How the child has ended, which returns from the call, too."""
+    child = os.fork()
+    return 0 if child == 0 else os.waitpid(child, 0)[1]
+
+
+def test_what_a_call_leaves_is_nothing_to_the_next_of_its_batch() -> None:
+    assert Parallel(batch_size=4)(delayed(signal.alarm)(3600) for _ in range(8)) == [0] * 8
+    assert Parallel(batch_size=4)(delayed(fork_into_python)() for _ in range(8)) == [0] * 8
 
 
 @pytest.mark.parametrize("batch_size", [1, 10])

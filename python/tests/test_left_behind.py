@@ -93,7 +93,8 @@ def take_memory() -> None:
     def reply(*_: object) -> None:
         raise MemoryError
 
-    importlib.import_module("leveret.worker.calls")._reply = reply
+    calls: Any = importlib.import_module("leveret.worker.calls")
+    calls._reply = reply
 
 
 def test_a_process_without_memory_is_said_to_be_one() -> None:

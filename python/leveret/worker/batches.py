@@ -8,6 +8,7 @@ from typing import Any
 from .. import _core
 from ..executor.joblib_backend import register_joblib
 from ..wire import arrays
+from . import ending
 from .functions import functions
 
 
@@ -45,6 +46,7 @@ def run_batch(batch: Any, first: int, last: int, mark: int) -> list[Any]:
                 place[:] = i.to_bytes(8, "little")
             function, args, kwargs = items[i]
             done.append(function(*args, **kwargs))
+            ending.leave_call()
     return done
 
 
