@@ -28,10 +28,10 @@ struct waiting_task {
   std::uint32_t items;  // rows, elements or indices that dicing may cut between; 0: not diceable
 };
 
-// A filter permutes `tasks[0 .. count)` in place. It runs under the scheduler's lock: it must not
-// submit, and a wait is refused (would_deadlock). A filter that loses or repeats a task, or throws,
-// is ignored for that pass and counted (counters::bad_filters); the others of its chain are
-// applied. It is applied when tasks go on to the workers, not at each submit.
+// A filter permutes `tasks[0 .. count)` in place. It runs under the scheduler's lock: a wait or a
+// submit for the same runtime is refused (would_deadlock). A filter that loses or repeats a task,
+// or throws, is ignored for that pass and counted (counters::bad_filters); the others of its chain
+// are applied. It is applied when tasks go on to the workers, not at each submit.
 struct filter {
   void (*apply)(waiting_task* tasks, std::size_t count, void* context) = nullptr;
   void* context = nullptr;

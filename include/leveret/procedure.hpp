@@ -35,12 +35,12 @@ using body = int (*)(const call&);
 
 // A dice hook splits `whole` into at most `pieces_max` smaller tasks written to `pieces`, and
 // returns how many. Together they must do exactly what `whole` does. Returning 0 or 1, or throwing,
-// means "cannot be split". Runs under the scheduler's lock: no waiting, no submitting. Paper: Sol
-// MT and Jack Rabbit, `Work::Dice`.
+// means "cannot be split". Runs under the scheduler's lock: waits and submits for the same
+// runtime are refused (would_deadlock). Paper: Sol MT and Jack Rabbit, `Work::Dice`.
 using dice_hook = unsigned (*)(const descriptor& whole, descriptor* pieces, unsigned pieces_max);
 
 // A cost hook tells a machine with virtual time how long a task takes, in cycles; if it throws,
-// unit cost. Other machines ignore it.
+// unit cost. Other machines ignore it. Waits and submits as in a dice hook.
 using cost_hook = std::uint64_t (*)(const descriptor& task);
 
 // How a procedure's context is made anew in a worker process, where the host's pointers mean

@@ -166,7 +166,7 @@ class task_context {
 };
 
 // this_task() is the task that calls it. Throws lev::error: not_in_task (the caller is not run by a
-// worker), out_of_memory.
+// worker, or is in a filter or a hook), out_of_memory.
 task_context this_task();
 
 namespace detail {

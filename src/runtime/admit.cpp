@@ -84,6 +84,12 @@ bool refuse_closed(refusal* why) noexcept {
   return refuse(why, status::closed, -1, "the runtime is closing; submit before close()");
 }
 
+bool refuse_hook(refusal* why) noexcept {
+  return refuse(why, status::would_deadlock, -1,
+                "a filter or a hook cannot submit: its runtime stands still until it returns; "
+                "submit in a body or a callback");
+}
+
 // Looks before it takes anything: giving back would wake others, which would do the same.
 std::uint32_t try_take_room(runtime_state& c, participant& self, edge_list& edges,
                             bool is_spare) noexcept {

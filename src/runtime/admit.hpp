@@ -3,6 +3,7 @@
 
 #include "runtime/submit.hpp"
 #include "runtime/wait.hpp"
+#include "sync/hook_call.hpp"
 #include "task/plain.hpp"
 #include "task/validate.hpp"
 #include "worker/complete.hpp"
@@ -26,11 +27,19 @@ bool check_size(const runtime_state& c, const draft& d, const draft_facts& facts
 
 [[gnu::noinline]] bool refuse_nobody(const runtime_state& c, refusal* why) noexcept;
 [[gnu::noinline]] bool refuse_closed(refusal* why) noexcept;
+[[gnu::noinline]] bool refuse_hook(refusal* why) noexcept;
+
+// Whether the caller is in a filter or a hook of the runtime, where each submit is refused.
+inline bool is_in_hook(const runtime_state& c) noexcept {
+  return hook_call::is_here_of(&c.sched);
+}
 
 // check_open() refuses submits from outside tasks once close() was called: draining includes the
 // children of running tasks.
 inline bool check_open(runtime_state& c, const participant* self, refusal* why) noexcept {
   if (self == nullptr) return refuse_nobody(c, why);
+  if (is_in_hook(c)) [[unlikely]]
+    return refuse_hook(why);
   if (c.closing.load(memory_order_relaxed) != 0 && self->running == nullptr)
     return refuse_closed(why);
   return true;

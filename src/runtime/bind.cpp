@@ -16,6 +16,7 @@
 #include "base/first_constructor.hpp"
 #include "base/lasting.hpp"
 #include "sync/exiting.hpp"
+#include "sync/hook_call.hpp"
 #include "sync/spin_lock.hpp"
 #include "worker/contexts.hpp"
 #include "worker/wake.hpp"
@@ -63,6 +64,7 @@ thread_local bindings* this_thread = nullptr;
 thread_local participant* service_here = nullptr;
 
 void note_last(std::uint64_t runtime_id, participant* self) noexcept {
+  if (hook_call::is_here()) return;
   this_thread_notes.runtime_id = runtime_id;
   this_thread_notes.self = self;
 }
@@ -72,7 +74,7 @@ void note_last(std::uint64_t runtime_id, participant* self) noexcept {
 void leave_all(void* mine) noexcept {
   auto* leaving = static_cast<bindings*>(mine);
   this_thread = nullptr;
-  note_last(0, nullptr);
+  forget_last_runtime();
   open_runtimes& o = opened();
   const spin_guard<> held(o.lock);
   for (const binding& b : *leaving) {
@@ -152,7 +154,7 @@ void in_child() noexcept {
     part_from_others(*self);
   set_current_actor(nullptr);
   service_here = nullptr;
-  note_last(0, nullptr);
+  forget_last_runtime();
   if (this_thread != nullptr) this_thread->clear();
   for (runtime_state* c : o.all) {
     if (c->why_absent == nullptr) c->machine->abandon();

@@ -231,8 +231,8 @@ bool is_part_of_caller(runtime_state& c, const participant* self, range r,
 
 }  // namespace
 
-// In a task that is too deep to wait, or when all tickets are in use, the caller runs the whole
-// loop: that needs neither.
+// In a task that is too deep to wait, in a hook, or when all tickets are in use, the caller runs
+// the whole loop: that needs neither a wait nor a ticket.
 void run_loop(runtime_state* c, range r, std::uint32_t grain, void (*run)(void*, range),
               void* context) {
   if (!c->crew->can_do_closures()) {
@@ -249,7 +249,7 @@ void run_loop(runtime_state* c, range r, std::uint32_t grain, void (*run)(void*,
   const auto run_here = [&] {
     if (r.begin != r.end) run(context, r);
   };
-  if (is_too_deep || is_part_of_caller(*c, self, r, grain)) return run_here();
+  if (is_too_deep || is_in_hook(*c) || is_part_of_caller(*c, self, r, grain)) return run_here();
   const argument arguments[] = {parameter<loop_body>::pack({run, context}),
                                 parameter<range>::pack(r)};
   refusal why;

@@ -360,7 +360,7 @@ status check_ticket(const runtime_state* c, std::uint64_t id) noexcept {
 std::uint64_t try_submit(runtime_state* c, const draft& d, const options* o, bool detached,
                          refusal* why) noexcept {
   participant* self = here(*c);
-  if (o == nullptr) {
+  if (o == nullptr && !is_in_hook(*c)) {
     if (const std::uint64_t id = submit_plainly(*c, self, d, detached); id != 0) return id;
     if (const std::uint64_t id = find_elsewhere(*c, self, d, detached); id != 0) return id;
   }
@@ -371,7 +371,8 @@ std::uint64_t try_submit(runtime_state* c, const draft& d, const options* o, boo
 std::uint64_t submit_now(runtime_state* c, const draft& d, const options* o,
                          refusal* why) noexcept {
   participant* self = here(*c);
-  const std::uint64_t id = o == nullptr ? submit_plainly(*c, self, d, false) : 0;
+  const bool is_plain = o == nullptr && !is_in_hook(*c);
+  const std::uint64_t id = is_plain ? submit_plainly(*c, self, d, false) : 0;
   return id != 0 ? id : admission::admit(*c, self, d, o, false, why, false);
 }
 
@@ -395,7 +396,7 @@ std::uint64_t submit_within(runtime_state* c, const draft& d, const options* o, 
 std::uint64_t submit_behind(runtime_state& c, const draft& d,
                             std::span<const std::uint64_t> after) noexcept {
   participant* self = here(c);
-  if (!c.is_straight || self == nullptr) return 0;
+  if (!c.is_straight || self == nullptr || is_in_hook(c)) return 0;
   const job* const by = self->running;
   if (after.empty()) {
     const std::uint64_t id = open_plainly(c, *self, by, d, 0);
@@ -417,7 +418,7 @@ std::uint64_t submit_behind(runtime_state& c, const draft& d,
 }
 
 std::uint64_t submit_at_once(runtime_state* c, const draft& d) noexcept {
-  if (c->sched.has_filters()) return 0;
+  if (c->sched.has_filters() || is_in_hook(*c)) return 0;
   return submit_plainly(*c, here(*c), d, false);
 }
 

@@ -1,17 +1,22 @@
 // Whether a filter or a hook of the program runs on this thread, and of which runtime.
 #pragma once
 
+#include "sync/thread_notes.hpp"
+
 namespace lev {
 
 // hook_call exists while a filter or a hook of the program runs: in the middle of Leveret's own
 // work, maybe under a lock. Its thread cannot wait for anything of that runtime, nor, should the
-// hook call exit(), of any. On `sim` too: a hook gives no turn to others.
+// hook call exit(), of any. On `sim` too: a hook gives no turn to others. Nor can it submit there.
+// The shortest paths of submits and waits do not ask for that: they are for threads that have noted
+// their runtime, and a thread notes none while it is in a hook.
 class hook_call {
  public:
   // `home` stands for the runtime: its scheduler.
   explicit hook_call(const void* home) noexcept : home_(home), outer_(innermost_) {
     innermost_ = this;
     ++depth_;
+    forget_last_runtime();
   }
   ~hook_call() {
     innermost_ = outer_;

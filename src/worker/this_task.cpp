@@ -113,9 +113,10 @@ argument rows_of(const void* address, std::size_t bytes, kind what) noexcept {
 
 task_context this_task() {
   auto* self = static_cast<participant*>(current_actor());
-  if (self == nullptr || self->running == nullptr || self->running->task == no_slot) {
+  if (self == nullptr || self->running == nullptr || self->running->task == no_slot ||
+      hook_call::is_here_of(&self->engine->sched)) {
     throw error(status::not_in_task, -1,
-                "this_task(): no task runs here; call it in a procedure's body");
+                "this_task(): no task runs here; call it in a procedure's body, and not in a hook");
   }
   contexts* c = contexts_of(*self);
   if (c == nullptr) throw error(status::out_of_memory, -1, "no memory for a worker's contexts");
@@ -179,6 +180,8 @@ void task_context::yield() noexcept {
 }
 
 void task_context::pass_time(std::uint64_t cycles) noexcept {
+  // In a hook no time passes: others need what its thread holds.
+  if (hook_call::is_here_of(&contexts_->engine->sched)) return;
   contexts_->engine->machine->cost(cycles);
 }
 
