@@ -4,7 +4,8 @@
 // became visible. The queuing thread would need a full fence per task for that. Instead the
 // sleeper, which is about to make a system call anyway, makes all other threads of this process
 // execute one (Linux membarrier, private expedited). Where the kernel refuses, the queuing side
-// uses a locked instruction: see inbox::try_push().
+// uses a locked instruction: see inbox::try_push(). Where it refuses later, the sleeper waits
+// instead, for longer than a core keeps back what it wrote.
 #pragma once
 
 namespace lev {
