@@ -16,6 +16,8 @@
 #include "task/slot.hpp"
 
 #include <bit>
+#include <exception>
+#include <utility>
 
 namespace lev {
 
@@ -77,6 +79,22 @@ class slot_pool {
   slot_extra& extra(std::uint32_t i) noexcept {
     LEV_DCHECK(i < count_);
     return extras_[i];
+  }
+  // keep_exception() is how a slot comes by one. drop_exceptions() looks for them only in those
+  // parts of all slots that have had any: others may have no memory yet. It runs when no task is
+  // left.
+  void keep_exception(std::uint32_t i, std::exception_ptr e) noexcept {
+    extra(i).exception = std::move(e);
+    const std::uint64_t part = std::uint64_t{1} << part_of(i);
+    if ((with_exceptions_.load(memory_order_relaxed) & part) == 0)
+      with_exceptions_.fetch_or(part, memory_order_relaxed);
+  }
+  void drop_exceptions() noexcept {
+    const std::uint64_t parts = with_exceptions_.load(memory_order_relaxed);
+    for (std::uint32_t i = 0; i < count_; ++i) {
+      if ((parts >> part_of(i) & 1) == 0) continue;
+      const std::exception_ptr of_task = std::exchange(extra(i).exception, nullptr);
+    }
   }
   argument& argument_at(std::uint32_t i, unsigned n) noexcept {
     LEV_DCHECK(i < count_ && n < argument_count_max);
@@ -196,6 +214,9 @@ class slot_pool {
     for (unsigned i = 0; i < near_arguments && i < count; ++i) s.arguments[i] = arguments[i];
     return opened;
   }
+  unsigned part_of(std::uint32_t i) const noexcept {
+    return static_cast<unsigned>(std::uint64_t{i} * 64 / count_);
+  }
   bool is_half_taken() const noexcept { return last_.size() * 2 <= first_own_ - first_last_; }
   [[gnu::noinline]] bool give_kept(std::uint32_t index) noexcept {
     if (index >= first_own_) {
@@ -226,6 +247,9 @@ class slot_pool {
   std::uint32_t first_spare_ = 0;
   std::uint32_t first_last_ = 0;
   std::uint32_t first_own_ = 0;
+  // Written by those that keep an exception, read when the runtime has closed: a bit for each part
+  // of the slots, of 64. Publishes nothing.
+  atomic<std::uint64_t> with_exceptions_{0};
   index_pool free_;
   index_pool spare_;
   index_pool last_;

@@ -92,7 +92,7 @@ void keep_report(remote_crew& r, std::uint32_t task, status code, std::uint32_t 
                   name, where, d.text, attempts, end);
   }
   try {
-    r.e.task_slots.extra(task).exception = std::make_exception_ptr(error(code, -1, text));
+    r.e.task_slots.keep_exception(task, std::make_exception_ptr(error(code, -1, text)));
   } catch (...) {  // no memory for the text: the status says enough
   }
 }

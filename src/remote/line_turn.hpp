@@ -27,7 +27,7 @@ inline void free_room(remote_crew& r, std::uint32_t worker, job& j) noexcept {
 // Keeps the message of a task that has failed.
 inline void keep_text(remote_crew& r, const job& j, const char* text) noexcept try {
   if (text[0] == 0) return;
-  r.e.task_slots.extra(j.task).exception = std::make_exception_ptr(error(j.result, -1, text));
+  r.e.task_slots.keep_exception(j.task, std::make_exception_ptr(error(j.result, -1, text)));
 } catch (...) {  // no memory for the text: the status says enough
 }
 

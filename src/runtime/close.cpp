@@ -46,9 +46,7 @@ outcome take_failure(runtime_state& c) noexcept {
 // another failure.
 void drop_exceptions(runtime_state& c) noexcept {
   LEV_ASSERT(c.is_closed);
-  for (std::uint32_t i = 0; i < c.task_slots.count(); ++i) {
-    const std::exception_ptr of_task = std::exchange(c.task_slots.extra(i).exception, nullptr);
-  }
+  c.task_slots.drop_exceptions();
   while (take_failure(c).failures != 0) {
   }
 }

@@ -197,7 +197,7 @@ class made_range {
       counts.failures.store(failures_, memory_order_relaxed);
     }
     self_.running->result = status::task_failed;
-    state_.task_slots.extra(self_.running->task).exception = std::move(first_);
+    state_.task_slots.keep_exception(self_.running->task, std::move(first_));
   }
 
   runtime_state& state_;

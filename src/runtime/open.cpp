@@ -139,15 +139,15 @@ void open_shared(runtime_state& c) {
   const std::uint32_t own = c.is_straight ? hosts_max(c) : 0;
   const std::uint32_t queued = std::bit_ceil(n + spare + last);
   const std::uint32_t slots = n + spare + last + own;
-  c.slots.reset(new slot[slots]);
-  c.tails.reset(new slot_tail[slots]);
-  c.extras.reset(new slot_extra[slots]);
+  c.slots = make_zeroed<slot>(slots);
+  c.tails = make_zeroed<slot_tail>(slots);
+  c.extras = make_zeroed<slot_extra>(slots);
   const std::uint32_t rings = ready_rings(c, queued);
   // Two edges for each task, and at least as many as one submit may name.
   const std::uint32_t edges = larger(n * 2, std::bit_ceil(options::after_max));
   const std::size_t all_cells =
       std::size_t{n} + spare + last_cells + edges + std::size_t{queued} * (1 + rings);
-  c.cells.reset(new index_ring<>::cell[all_cells]);
+  c.cells = make_zeroed<index_ring<>::cell>(all_cells);
   c.waiting.reset(new waiting_task[std::size_t{queued} * 2]);
   c.nodes.reset(new dependant[edges]);
   index_ring<>::cell* cells = c.cells.get();

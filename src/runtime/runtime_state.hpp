@@ -4,6 +4,7 @@
 
 #include <leveret/runtime.hpp>
 
+#include "base/zeroed_array.hpp"
 #include "runtime/bulk_census.hpp"
 #include "runtime/scope_list.hpp"
 #include "worker/crew.hpp"
@@ -20,11 +21,11 @@ struct runtime_state : engine {
   explicit runtime_state(const config& c) { settings = c; }
 
   std::unique_ptr<lev::machine> machine_owner;
-  std::unique_ptr<slot[]> slots;
-  std::unique_ptr<slot_tail[]> tails;
-  std::unique_ptr<slot_extra[]> extras;
-  std::unique_ptr<index_ring<>::cell[]> cells;  // free list, prefilter, ready, free edges
-  std::unique_ptr<waiting_task[]> waiting;      // reorder buffer and its backup
+  zeroed_array<slot> slots;
+  zeroed_array<slot_tail> tails;
+  zeroed_array<slot_extra> extras;
+  zeroed_array<index_ring<>::cell> cells;   // free list, prefilter, ready, free edges
+  std::unique_ptr<waiting_task[]> waiting;  // reorder buffer and its backup
   std::unique_ptr<dependant[]> nodes;
   std::unique_ptr<participant[]> participants_owner;
   std::unique_ptr<lev::doorbell<>::flag*[]> flags;

@@ -8,6 +8,9 @@
 //   slot_extra  fields that only some tasks need: waiting for others, being waited for, failing,
 //               mutexes, pieces
 //
+// All of it is zero before a task comes: a runtime for millions of tasks is opened without writing
+// to any slot (base/zeroed_array.hpp).
+//
 // task_state.hpp has the state word, and the owner of the slot in each state.
 #pragma once
 
@@ -45,7 +48,7 @@ struct alignas(line_pair_bytes) slot : detail::task_head {
   task_state<> state;
   // For a piece, the join that counts it; for others, the task that submitted it, if one did, with
   // half of its generation.
-  std::uint32_t parent = no_slot;
+  std::uint32_t parent = 0;
   std::uint16_t parent_generation = 0;
   std::uint8_t dice_depth = 0;  // how often it has been split
   // Direct path: 1 + worker whose mailbox the ticket's owner holds. Written by the owner, read by
@@ -105,11 +108,11 @@ struct alignas(line_pair_bytes) slot_extra {
   std::uint16_t locks[4] = {};
   std::uint8_t lock_count = 0;
   std::uint8_t locks_held = 0;
-  std::uint32_t lock_next = no_slot;     // next in a mutex's queue
-  std::uint32_t next_failing = no_slot;  // next of those that fail without having run
+  std::uint32_t lock_next = 0;     // next in a mutex's queue
+  std::uint32_t next_failing = 0;  // next of those that fail without having run
   // The index at which a failed piece of columns has stopped (worker/columns.hpp); no_index: it has
   // not. Only its participant uses it.
-  std::uint32_t stopped_at = no_index;
+  std::uint32_t stopped_at = 0;
   // How often the task's worker process died in it, and how often it died when the task was next,
   // for the generation `attempts_of` of the slot. Only the task's holder uses them: the service,
   // the holder of its line's turn, the pass that cuts it.

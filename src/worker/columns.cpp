@@ -253,9 +253,9 @@ void note_thrown(engine& e, job& j) noexcept {
     j.result = s.code();
     j.task_code = s.task_code();
     if (j.result != status::cancelled)
-      extra.exception = std::make_exception_ptr(error(s.code(), -1, s.what()));
+      e.task_slots.keep_exception(j.task, std::make_exception_ptr(error(s.code(), -1, s.what())));
   } catch (...) {
-    extra.exception = std::current_exception();
+    e.task_slots.keep_exception(j.task, std::current_exception());
   }
 }
 

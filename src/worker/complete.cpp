@@ -58,7 +58,8 @@ void release_mutexes(engine& e, participant& self, std::uint32_t task) noexcept 
   std::uint32_t none = 0;
   if (to.first_failure.compare_exchange_strong(none, static_cast<std::uint32_t>(piece.result),
                                                memory_order_relaxed)) {
-    to.exception = std::exchange(from.exception, nullptr);
+    if (from.exception != nullptr)
+      e.task_slots.keep_exception(join, std::exchange(from.exception, nullptr));
     to.task_code = piece.task_code;
   }
   return std::exchange(from.exception, nullptr);
