@@ -1,5 +1,6 @@
 // Opening a runtime: check the configuration, reserve all memory, start the machine's workers.
 #include "base/numbers.hpp"
+#include "base/usual_floats.hpp"
 #include "remote/remote_crew.hpp"
 #include "runtime/awaits.hpp"
 #include "share/role.hpp"
@@ -280,6 +281,7 @@ std::unique_ptr<runtime_state> make_state(const config& given) {
 }
 
 std::unique_ptr<runtime_state> build(const config& given) {
+  const usual_floats numbers;  // of a simulated machine; its workers begin in the caller's mode
   std::unique_ptr<runtime_state> c = make_state(given);
   c->cores = available_cores();
   c->crew->plan();

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <leveret/this_task.hpp>
 
+#include <cfenv>
 #include <cstdint>
 #include <numeric>
 #include <set>
@@ -295,6 +296,39 @@ TEST(sim_test, everything_ends_at_the_end_of_time) {
   EXPECT_EQ(x, std::vector<int>(1000, 2));
   EXPECT_EQ(y, x);
   EXPECT_EQ(r.close(), status::ok);
+}
+
+// Neither how the program rounds nor which of its operations trap is Leveret's affair.
+std::uint64_t end_of_copies() {
+  config c;
+  c.machine = "sim";
+  c.workers = 2;
+  runtime r(c);
+  static const auto copied = define("sim.copied", [](in<int> x, out<int> y) {
+    for (std::size_t i = 0; i < x.size(); ++i) y[i] = x[i];
+  });
+  const std::vector<int> x(1001, 1);
+  std::vector<int> y(1001);
+  for (int i = 0; i < 20; ++i) r.submit(copied, x, y).wait();
+  EXPECT_EQ(x, y);
+  return r.now_ns();
+}
+
+TEST(sim_runs, take_the_same_time_in_each_floating_point_mode) {
+  start_alarm();
+  const std::uint64_t usual = end_of_copies();
+  for (const int rounding : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
+    std::fesetround(rounding);
+    EXPECT_EQ(end_of_copies(), usual);
+    EXPECT_EQ(std::fegetround(), rounding);
+  }
+  std::fesetround(FE_TONEAREST);
+#if defined(__x86_64__)  // other processors may have no traps
+  feenableexcept(FE_ALL_EXCEPT);
+  const std::uint64_t with_traps = end_of_copies();
+  EXPECT_EQ(fedisableexcept(FE_ALL_EXCEPT), FE_ALL_EXCEPT);
+  EXPECT_EQ(with_traps, usual);
+#endif
 }
 
 }  // namespace
