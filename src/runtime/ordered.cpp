@@ -361,7 +361,7 @@ outcome ordered::state::wait(std::int64_t timeout_ns, bool* is_in_call) noexcept
   if (!now) return {status::would_block};
   detail::set_timeout timeout(timeout_ns);
   for (std::uint32_t place = next_awaited(); place != nobody; place = next_awaited()) {
-    const outcome how = wait_for(members[place], timeout.left_ns(&c));
+    const outcome how = wait_for(members[place], timeout.next_ns(&c));
     collect_complete();  // also of a poll: others may need the tickets
     if (!ticket::consumes(how.code)) return how;
   }

@@ -420,7 +420,7 @@ outcome wait_all_any_way(ticket* tickets, std::size_t count, std::int64_t timeou
       i = left;
       continue;
     }
-    const outcome o = detail::wait_any_way(home, self, tickets[i].id(), timeout.left_ns(home), how);
+    const outcome o = detail::wait_any_way(home, self, tickets[i].id(), timeout.next_ns(home), how);
     if (ticket::consumes(o.code)) tickets[i].forget();
     if (o.code == status::ok) continue;
     if (o.code == status::timed_out) {
