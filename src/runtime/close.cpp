@@ -111,7 +111,8 @@ void close(runtime_state* c) noexcept {
   LEV_EXPECTS(
       closed == status::ok,
       "a runtime was destroyed by one of its own tasks or hooks, or while one of its bulks was "
-      "made; destroy it where it was made");
+      "made; destroy it where it was made. (A thread_local one is destroyed by exit() on its "
+      "thread, too)");
   drop_exceptions(*c);
   for (std::uint32_t i = 0; i < c->participant_count; ++i) {
     participant& p = c->participants[i];

@@ -5,6 +5,7 @@
 #include <spawn.h>
 #include <sys/wait.h>
 
+#include <csignal>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,12 @@ TEST(exit, ends_the_program_with_its_code_wherever_it_is_called) {
           << each.machine << ' ' << each.place << ' ' << std::hex << how;
     }
   }
+}
+
+// exit() destroys the thread_local objects of its thread before it tells anybody of the end.
+TEST(exit, in_a_task_of_a_runtime_of_the_thread_is_a_clear_end) {
+  const int how = end_of("threads", "own", 1);
+  EXPECT_TRUE(WIFSIGNALED(how) && WTERMSIG(how) == SIGABRT) << std::hex << how;
 }
 
 }  // namespace

@@ -9,7 +9,8 @@
 //          does nothing; filter, dice, cost (on sim) and death (on processes): what Leveret calls
 //          in the middle of its own work; scope, scope_idle: the body of an ordered task of a
 //          static scope, while the host waits for it and while it does not; scope_busy: a body
-//          beside a static scope that the host uses on and on, also when that was destroyed
+//          beside a static scope that the host uses on and on, also when that was destroyed; own:
+//          a body that the host runs, whose runtime is a thread_local object of the host
 #include <leveret/leveret.hpp>
 
 #include <unistd.h>
@@ -132,6 +133,22 @@ struct slow_end {
   }
 }
 
+// The only worker is kept away.
+void exit_in_own(const char* machine) {
+  static std::atomic<bool> is_held{false};
+  static const auto holds = lev::define("exiting.holds", [] {
+    is_held = true;
+    for (;;) pause();
+  });
+  lev::config c;
+  c.machine = machine;
+  c.workers = 1;
+  thread_local lev::runtime own(c);
+  own.post(holds);
+  while (!is_held) std::this_thread::yield();
+  own.submit(ends, code).wait();
+}
+
 void exit_in_hook(lev::runtime& r, const std::string& place) {
   const lev::filter ends_all{[](lev::waiting_task*, std::size_t, void*) { std::exit(code); },
                              nullptr};
@@ -168,6 +185,7 @@ int main(int count, char** arguments) {
     t.wait();
     for (;;) pause();
   }
+  if (place == "own") exit_in_own(arguments[1]);
   exit_in_hook(r, place);
   if (place == "scope" || place == "scope_idle") exit_in_scope(r, place == "scope_idle");
   if (place == "scope_busy") exit_beside_scope(r);

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 
 #include "support/leaks.hpp"
 #include "support/machine_test.hpp"
+#include "support/procedures.hpp"
 
 namespace lev::test {
 namespace {
@@ -200,6 +202,61 @@ TEST_P(thread_end, by_cancellation_comes_after_its_calls) {
   EXPECT_EQ(end, PTHREAD_CANCELED);
   EXPECT_TRUE(calls.all_are_right);
   EXPECT_EQ(status_of_call(r), status::ok);
+}
+
+// A thread that helps is in a task that closes a runtime, in one of its contexts. It is cancelled
+// in a task in another one, which is put off as well.
+struct closing_beside {
+  std::unique_ptr<runtime> home, closed;
+  std::atomic<bool> is_held{false};
+  std::atomic<bool> may_end{false};
+  bool went_on = false;
+  bool has_returned = false;
+};
+const auto holds_both = define("thread_end.holds_both", [](ref<closing_beside> of) {
+  closing_beside* const all = of.to;
+  all->is_held = true;
+  while (!all->may_end) std::this_thread::yield();
+});
+const auto closes_one = define("thread_end.closes_one", [](ref<closing_beside> of) {
+  closing_beside* const all = of.to;
+  EXPECT_EQ(all->closed->close(), status::ok);
+});
+const auto cancels_thread = define("thread_end.cancels_thread", [](ref<closing_beside> of) {
+  closing_beside* const all = of.to;
+  pthread_cancel(pthread_self());
+  pthread_testcancel();
+  all->went_on = true;
+  all->may_end = true;
+});
+void* help_beside(void* of) {
+  auto& all = *static_cast<closing_beside*>(of);
+  runtime& home = *all.home;
+  std::vector<ticket> tickets;
+  tickets.push_back(home.submit(holds_both, ref{&all}));
+  while (!all.is_held) std::this_thread::yield();
+  all.closed->post(holds_both, ref{&all});
+  tickets.push_back(home.submit(closes_one, ref{&all}));
+  tickets.push_back(home.submit(cancels_thread, ref{&all}));
+  EXPECT_EQ(wait_all(tickets).code, status::ok);
+  all.has_returned = true;
+  pthread_testcancel();
+  return nullptr;
+}
+
+TEST(thread_end, by_cancellation_waits_for_a_runtime_that_is_closed_beside) {
+  start_alarm();
+  closing_beside all;
+  config c = one_host("threads");
+  c.host_threads = 2;
+  all.home = std::make_unique<runtime>(c);
+  all.closed = std::make_unique<runtime>(c);
+  pthread_t thread;
+  ASSERT_EQ(pthread_create(&thread, nullptr, &help_beside, &all), 0);
+  void* end = nullptr;
+  ASSERT_EQ(pthread_join(thread, &end), 0);
+  EXPECT_TRUE(all.went_on && all.has_returned);
+  EXPECT_EQ(end, PTHREAD_CANCELED);
 }
 
 }  // namespace
