@@ -115,7 +115,9 @@ class ticket {
   // has completed. A task that has not completed takes one. It is the tail of the task: it may
   // submit and wait as a task does. The ticket stays to be waited for. A wait for the ticket may
   // return before run() has run, or while it runs: waiters are told first. The object behind
-  // `context` must therefore outlive the callback, not the wait; runtime::wait_for_completion() and
+  // `context` must therefore outlive the callback, not the wait. And run() uses no ticket that a
+  // wait may be consuming, be it this one or another of its wait_all(): it is empty there
+  // (bad_ticket), or the wait finds it used up (stale_ticket). runtime::wait_for_completion() and
   // the end of the runtime come after all callbacks. An exception of run() is a failure without a
   // ticket: wait_for_completion() reports it. Errors: exists (one is registered, and the task has
   // not completed), stale_ticket, bad_ticket, bad_argument (null), closed.
