@@ -9,6 +9,7 @@
 #include <set>
 #include <vector>
 
+#include "runtime/set_timeout.hpp"
 #include "support/machine_test.hpp"
 #include "support/procedures.hpp"
 #include "support/task_graph.hpp"
@@ -329,6 +330,24 @@ TEST(sim_runs, take_the_same_time_in_each_floating_point_mode) {
   EXPECT_EQ(fedisableexcept(FE_ALL_EXCEPT), FE_ALL_EXCEPT);
   EXPECT_EQ(with_traps, usual);
 #endif
+}
+
+// When the time of a wait for a set is over, its first wait still takes a moment, as others are to
+// run, and the rest of the set is only looked at.
+TEST(sim_runs, wait_for_no_more_than_one_of_a_set_when_the_time_is_over) {
+  start_alarm();
+  config c;
+  c.machine = "sim";
+  c.workers = 1;
+  runtime r(c);
+  detail::set_timeout early(1'000), late(1'000);
+  EXPECT_EQ(early.next_ns(r.state()), 1'000);
+  late.begin(r.state());
+  r.pass_time(1'000'000);
+  EXPECT_EQ(early.next_ns(r.state()), 0);
+  EXPECT_EQ(late.next_ns(r.state()), 1);
+  EXPECT_EQ(late.next_ns(r.state()), 0);
+  EXPECT_TRUE(late.is_poll());
 }
 
 }  // namespace
