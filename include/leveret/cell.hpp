@@ -32,6 +32,7 @@
 #define LEVERET_CELL_HPP
 
 #include <leveret/cell_file.hpp>
+#include <leveret/cell_ppe.hpp>
 #include <leveret/virtual_time.hpp>
 
 #include <cstddef>
@@ -45,11 +46,6 @@
 #include <vector>
 
 namespace lev::cell {
-
-// An effective address: main memory begins at 128 KiB, local stores are mapped far above it.
-using ea_t = std::uint64_t;
-// An address in a local store.
-using ls_t = std::uint32_t;
 
 constexpr std::size_t line_bytes = 128;
 constexpr std::size_t largest_transfer = 16384;
@@ -117,13 +113,8 @@ struct report {
 };
 
 class spe;
-class ppe;
 struct machine_parts;
 struct spe_parts;
-struct ppe_parts;
-
-// A thread of a PPE program, as yield_to() and wake() name it.
-using ppe_thread = ppe_parts*;
 
 class machine {
  public:
@@ -285,7 +276,5 @@ class spe {
 };
 
 }  // namespace lev::cell
-
-#include <leveret/cell_ppe.hpp>
 
 #endif

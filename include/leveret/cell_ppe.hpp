@@ -1,10 +1,24 @@
-// The PPE of a simulated Cell: the interface of programs on it. Include <leveret/cell.hpp>.
+// The addresses of a simulated Cell, and its PPE: the interface of programs on it. Include
+// <leveret/cell.hpp>, which has the machine.
 #ifndef LEVERET_CELL_PPE_HPP
 #define LEVERET_CELL_PPE_HPP
 
-#include <leveret/cell.hpp>
+#include <leveret/virtual_time.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
 
 namespace lev::cell {
+
+// An effective address: main memory begins at 128 KiB, local stores are mapped far above it.
+using ea_t = std::uint64_t;
+// An address in a local store.
+using ls_t = std::uint32_t;
+
+struct ppe_parts;
+// A thread of a PPE program, as yield_to() and wake() name it.
+using ppe_thread = ppe_parts*;
 
 // The interface of a PPE program: a thread of the operating system, on a hardware context as long
 // as it computes or spins. Threads share the contexts; each has its turn for a quantum.

@@ -240,25 +240,6 @@ procedure_id own_procedure(engine& e, std::uint32_t task) noexcept {
       .procedure;
 }
 
-// Keeps a body's exception: that of a bulk over columns says where it has stopped.
-void note_thrown(engine& e, job& j) noexcept {
-  slot_extra& extra = e.task_slots.extra(j.task);
-  j.result = status::task_failed;
-  j.task_code = 0;
-  extra.stopped_at = no_index;
-  try {
-    throw;
-  } catch (const stopped_range& s) {
-    extra.stopped_at = s.at();
-    j.result = s.code();
-    j.task_code = s.task_code();
-    if (j.result != status::cancelled)
-      e.task_slots.keep_exception(j.task, std::make_exception_ptr(error(s.code(), -1, s.what())));
-  } catch (...) {
-    e.task_slots.keep_exception(j.task, std::current_exception());
-  }
-}
-
 void stop_at(engine& e, const job& j, std::uint32_t at) noexcept {
   // Its own `arguments` are those of another job if the task had no need of copies.
   const argument& indices = std::span(j.body.arguments, j.argument_count).back();

@@ -2,13 +2,11 @@
 #pragma once
 
 #include "worker/execute.hpp"
+#include "worker/wake.hpp"
 
 #include <utility>
 
 namespace lev {
-
-// For a host that has served while the runtime closes.
-[[gnu::cold, gnu::noinline]] void tell_of_leaving(engine& e) noexcept;
 
 // acting: that what runs here is a participant's, in a scope: a call of its runtime that comes back
 // through another one finds it.

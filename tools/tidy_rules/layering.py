@@ -7,6 +7,7 @@
 5. Applications, examples, peers and Python see <leveret/...> and their own files only.
 6. A function of src/ is declared in the header beside its source, so that every call follows an
    include: a prototype elsewhere would hide that two files call each other.
+7. No file includes itself by way of others.
 """
 
 import re
@@ -25,7 +26,7 @@ OUTSIDE = {"apps": "apps", "examples": "examples", "bench/peers": "bench", "pyth
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^">\n]+)[">]', re.MULTILINE)
 HEAD = (
-    r"^(?:\[\[[\w:]+\]\] )?(?!(?:static|extern|using|namespace|template)\b)"
+    r"^(?:\[\[[^\]\n]*\]\]\s+)*(?!(?:static|extern|using|namespace|template)\b)"
     r"[A-Za-z_][\w:<>,&* \t]*[ *&](\w+)"
 )
 FUNCTION = {
@@ -91,6 +92,31 @@ def rooms_look_up(tree):
                 message = f'private includes are quoted: write "{included}"'
             if message:
                 yield file.fault(line, "layering", message)
+
+
+def no_file_includes_itself(tree):
+    arrows = {}
+    for file in tree.of_kind("cpp"):
+        if file.under("src") or file.under("include"):
+            found = includes(file)
+            arrows[file.path] = [(n, f"{'src' if q else 'include'}/{to}") for n, q, to in found]
+    files = {file.path: file for file in tree.of_kind("cpp")}
+    done, way = set(), []
+
+    def follow(path):
+        way.append(path)
+        for line, target in arrows[path]:
+            if target in way:
+                circle = " -> ".join([*way[way.index(target) :], target])
+                yield files[path].fault(line, "include-circle", circle)
+            elif target in arrows and target not in done:
+                yield from follow(target)
+        way.pop()
+        done.add(path)
+
+    for path in arrows:
+        if path not in done:
+            yield from follow(path)
 
 
 def public_headers_stand_alone(tree):
@@ -171,6 +197,7 @@ def functions_are_declared_beside_their_source(tree):
 
 RULES = [
     functions_are_declared_beside_their_source,
+    no_file_includes_itself,
     rooms_look_up,
     public_headers_stand_alone,
     users_see_public_headers,
