@@ -41,7 +41,7 @@ class slot_pool {
   // last ones a power of two of at least 2.
   struct storage {
     slot* slots;
-    slot_tail* tails;
+    slot_rest* rests;
     slot_extra* extras;
     index_ring<>::cell* cells;
     index_ring<>::cell* spare_cells;
@@ -49,7 +49,7 @@ class slot_pool {
   };
   void open(const storage& s, const counts& n) noexcept {
     slots_ = s.slots;
-    tails_ = s.tails;
+    rests_ = s.rests;
     extras_ = s.extras;
     first_spare_ = n.free;
     first_last_ = n.free + n.spare;
@@ -98,7 +98,7 @@ class slot_pool {
   }
   argument& argument_at(std::uint32_t i, unsigned n) noexcept {
     LEV_DCHECK(i < count_ && n < argument_count_max);
-    return n < near_arguments ? slots_[i].arguments[n] : tails_[i].rest[n - near_arguments];
+    return n < near_arguments ? slots_[i].arguments[n] : rests_[i].arguments[n - near_arguments];
   }
 
   // items_of() is the number of items of a task's sliced arguments (task/slice.hpp).
@@ -230,7 +230,7 @@ class slot_pool {
   [[gnu::noinline]] void write_rest(std::uint32_t task, unsigned count,
                                     const argument* arguments) noexcept {
     for (unsigned i = near_arguments; i < count; ++i)
-      tails_[task].rest[i - near_arguments] = arguments[i];
+      rests_[task].arguments[i - near_arguments] = arguments[i];
   }
   // The lines of new slots are with the workers that freed them: they are fetched all at once, not
   // one by one as they are written.
@@ -241,7 +241,7 @@ class slot_pool {
   }
 
   slot* slots_ = nullptr;
-  slot_tail* tails_ = nullptr;
+  slot_rest* rests_ = nullptr;
   slot_extra* extras_ = nullptr;
   std::uint32_t count_ = 0;
   std::uint32_t first_spare_ = 0;

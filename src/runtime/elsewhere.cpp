@@ -1,6 +1,6 @@
 // submit() for a plain task whose body runs in a worker process, in one straight line to the
 // worker's line. The steps are those of submit.cpp; whatever it cannot do is left to
-// submit_far_away(), before anything is done, or after it was undone.
+// submit_elsewhere_any_way(), before anything is done, or after it was undone.
 #include "remote/straight.hpp"
 #include "runtime/admit.hpp"
 #include "runtime/submit.hpp"
@@ -68,11 +68,11 @@ std::uint64_t submit_elsewhere(runtime_state& c, participant& self, const draft&
   const std::uint32_t kept = self.free_slots.count();
   if (c.sends_straight.load(memory_order_relaxed) == 0 || detached || kept == 0 ||
       self.running != nullptr || is_any(self.aside) || !may_send_straight(c, self)) [[unlikely]]
-    return submit_far_away(c, self, d, detached, plain_kinds);
+    return submit_elsewhere_any_way(c, self, d, detached, plain_kinds);
   auto& r = static_cast<remote_crew&>(*c.crew);
   if (!is_of_plain_kinds(procedure_at(d.procedure), plain_kinds) ||
       !r.can_send_straight(d.procedure)) [[unlikely]]
-    return submit_far_away(c, self, d, detached, plain_kinds);
+    return submit_elsewhere_any_way(c, self, d, detached, plain_kinds);
   LEV_DCHECK(d.argument_count <= near_arguments);
   const std::uint32_t task = c.task_slots.take_kept(self.free_slots, kept);
   self.counters.submitted.add(1);

@@ -141,7 +141,7 @@ void open_shared(runtime_state& c) {
   const std::uint32_t queued = std::bit_ceil(n + spare + last);
   const std::uint32_t slots = n + spare + last + own;
   c.slots = make_zeroed<slot>(slots);
-  c.tails = make_zeroed<slot_tail>(slots);
+  c.rests = make_zeroed<slot_rest>(slots);
   c.extras = make_zeroed<slot_extra>(slots);
   const std::uint32_t rings = ready_rings(c, queued);
   // Two edges for each task, and at least as many as one submit may name.
@@ -159,7 +159,7 @@ void open_shared(runtime_state& c) {
   };
   index_ring<>::cell* const free_cells = next_cells(n);
   index_ring<>::cell* const spare_cells = next_cells(spare);
-  c.task_slots.open({c.slots.get(), c.tails.get(), c.extras.get(), free_cells, spare_cells,
+  c.task_slots.open({c.slots.get(), c.rests.get(), c.extras.get(), free_cells, spare_cells,
                      next_cells(last_cells)},
                     {n, spare, last, own});
   c.edges.open(c.nodes.get(), next_cells(edges), edges);

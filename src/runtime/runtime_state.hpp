@@ -22,7 +22,7 @@ struct runtime_state : engine {
 
   std::unique_ptr<lev::machine> machine_owner;
   zeroed_array<slot> slots;
-  zeroed_array<slot_tail> tails;
+  zeroed_array<slot_rest> rests;
   zeroed_array<slot_extra> extras;
   zeroed_array<index_ring<>::cell> cells;   // free list, prefilter, ready, free edges
   std::unique_ptr<waiting_task[]> waiting;  // reorder buffer and its backup

@@ -91,16 +91,17 @@ template <bool names_memory, bool is_post>
     return queue_slowly(c, self, id);
   return c.doorbell.someone_sleeps() ? confirm_for(c, self, id) : id;
 }
+// The same for a wide task, a child or not.
 template <bool is_post>
-[[gnu::noinline]] std::uint64_t submit_far(runtime_state& c, const draft& d, participant& self,
-                                           std::uint32_t kept) {
+[[gnu::noinline]] std::uint64_t submit_wide(runtime_state& c, const draft& d, participant& self,
+                                            std::uint32_t kept) {
   const job* const by = self.running;
   const bool runs_at_once = is_post && self.posts_at_once != 0;
   if (by == nullptr && (runs_at_once || !owes_nothing(self)))
     return submit_any_way(c, d, nullptr, is_post);
   return submit_kept<false, is_post>(c, d, self, by, kept);
 }
-// The same for a task whose arguments are near. Each kind has a function of its own, in which less
+// The same for any task that is not wide. Each kind has a function of its own, in which less
 // is left to ask. `plain_kinds` as for submit_call().
 template <bool is_post>
 [[gnu::always_inline]] inline std::uint64_t submit_passed(runtime_state& c, const draft& d,
@@ -125,10 +126,10 @@ template <bool is_post>
   const std::uint32_t kept = self.free_slots.count();
   const bool is_plain =
       p != nullptr && kept != 0 &&
-      (is_of_plain_kinds(*p, plain_kinds | plain_kinds_far) || passes_plainly(d, *p));
+      (is_of_plain_kinds(*p, plain_kinds | plain_kinds_wide) || passes_plainly(d, *p));
   if (!is_plain) return submit_any_way(c, d, nullptr, is_post);
   return d.argument_count > near_arguments
-             ? submit_far<is_post>(c, d, self, kept)
+             ? submit_wide<is_post>(c, d, self, kept)
              : submit_passed<is_post>(c, d, self, plain_kinds_unknown);
 }
 // It names no procedure, or there is no straight path.
@@ -141,8 +142,8 @@ template <bool is_post>
 }
 // An entry that nobody has filled has no plain_kinds.
 template <bool is_post>
-[[gnu::always_inline]] inline std::uint64_t submit_typed(runtime_state& c, const draft& d,
-                                                         std::uint64_t plain_kinds) {
+[[gnu::always_inline]] inline std::uint64_t submit_straight(runtime_state& c, const draft& d,
+                                                            std::uint64_t plain_kinds) {
   if (!is_noted(c)) [[unlikely]]
     return submit_any_way(c, d, nullptr, is_post);
   participant& self = noted_here(c);
@@ -157,12 +158,12 @@ template <bool is_post>
 
 [[gnu::noinline]] std::uint64_t submit_call(runtime_state* c, const draft& d,
                                             std::uint64_t plain_kinds) {
-  return submit_typed<false>(*c, d, plain_kinds);
+  return submit_straight<false>(*c, d, plain_kinds);
 }
 
 [[gnu::noinline]] std::uint64_t post_call(runtime_state* c, const draft& d,
                                           std::uint64_t plain_kinds) {
-  return submit_typed<true>(*c, d, plain_kinds);
+  return submit_straight<true>(*c, d, plain_kinds);
 }
 
 std::uint64_t submit(runtime_state* c, const draft& d, const options* o, bool detached) {

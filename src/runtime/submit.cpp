@@ -422,8 +422,8 @@ std::uint64_t submit_at_once(runtime_state* c, const draft& d) noexcept {
   return submit_plainly(*c, here(*c), d, false);
 }
 
-std::uint64_t submit_far_away(runtime_state& c, participant& self, const draft& d, bool detached,
-                              std::uint64_t plain_kinds) {
+std::uint64_t submit_elsewhere_any_way(runtime_state& c, participant& self, const draft& d,
+                                       bool detached, std::uint64_t plain_kinds) {
   const procedure_entry* const p = find_procedure(d.procedure);
   const std::uint64_t id = p == nullptr ? 0 : try_elsewhere(c, self, d, detached, *p, plain_kinds);
   return id != 0 ? id : submit_any_way(c, d, nullptr, detached);

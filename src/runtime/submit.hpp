@@ -31,9 +31,10 @@ std::uint64_t submit_behind(runtime_state& c, const draft& d,
 [[gnu::noinline]] std::uint64_t submit_elsewhere(runtime_state& c, participant& self,
                                                  const draft& d, bool detached,
                                                  std::uint64_t plain_kinds);
-// submit_far_away() does so for a task that is not so plain.
-[[gnu::noinline]] std::uint64_t submit_far_away(runtime_state& c, participant& self, const draft& d,
-                                                bool detached, std::uint64_t plain_kinds);
+// submit_elsewhere_any_way() does so for a task that is not so plain.
+[[gnu::noinline]] std::uint64_t submit_elsewhere_any_way(runtime_state& c, participant& self,
+                                                         const draft& d, bool detached,
+                                                         std::uint64_t plain_kinds);
 // send_to_poller() sends the task to a worker that polls for it. False: there is none. Call it only
 // for the first tickets that a host makes without a wait, one for each worker.
 [[gnu::noinline]] bool send_to_poller(runtime_state& c, participant& self, std::uint32_t task,

@@ -21,9 +21,9 @@ using detail::payload_max;
 constexpr std::uint32_t plain_head_never = 0xffffffffu;
 // A value that plain_kinds_of() never returns: that of an entry which nobody has filled, too.
 constexpr std::uint64_t plain_kinds_never = 0;
-// Set in the entry of a procedure whose arguments do not all lie in a slot, and in no call's word:
-// one comparison tells that a call's kinds are those of the procedure, and that its arguments do.
-constexpr std::uint64_t plain_kinds_far = std::uint64_t{1} << 62;
+// Set in the entry of a procedure whose tasks are wide (slot.hpp), and in no call's word: one
+// comparison tells that a call's kinds are those of the procedure, and that its task is not wide.
+constexpr std::uint64_t plain_kinds_wide = std::uint64_t{1} << 62;
 
 // The last word of an argument: rows, element size, kind and flags, as they lie in memory.
 inline std::uint64_t head_of(const argument& a) noexcept {
@@ -52,9 +52,9 @@ inline void plan_plain(procedure_entry& e) noexcept {
   const std::uint64_t kinds = detail::plain_kinds_of(e.kinds, e.info.kind_count);
   const bool is_compared = detail::has_places_to_compare(e.kinds, e.info.kind_count);
   const bool has_plain = !e.diceable && kinds != detail::plain_kinds_unknown;
-  const bool is_far = e.info.kind_count > near_arguments;
+  const bool is_wide = e.info.kind_count > near_arguments;
   const std::uint64_t notes =
-      (is_compared ? detail::plain_kinds_compared : 0) | (is_far ? plain_kinds_far : 0);
+      (is_compared ? detail::plain_kinds_compared : 0) | (is_wide ? plain_kinds_wide : 0);
   // Pairs with is_of_plain_kinds(): publishes the entry.
   e.plain_kinds.store(has_plain ? kinds | notes : plain_kinds_never, memory_order_release);
 }
@@ -114,8 +114,8 @@ inline bool is_of_plain_kinds(const procedure_entry& p, std::uint64_t plain_kind
 // The same for a draft of any number of arguments, with what its caller knows of their types.
 inline bool passes_plainly(const detail::draft& d, const procedure_entry& p,
                            std::uint64_t plain_kinds) noexcept {
-  return is_of_plain_kinds(p, plain_kinds) || is_of_plain_kinds(p, plain_kinds | plain_kinds_far) ||
-         passes_plainly(d, p);
+  return is_of_plain_kinds(p, plain_kinds) ||
+         is_of_plain_kinds(p, plain_kinds | plain_kinds_wide) || passes_plainly(d, p);
 }
 
 }  // namespace lev

@@ -4,7 +4,7 @@
 // A slot is spread over three arrays, so that a task with one argument touches one cache line, and
 // one with three, which are read where they lie, two that travel together:
 //   slot        128 bytes  state word, fixed part, the first three arguments
-//   slot_tail   the other 15 arguments
+//   slot_rest   the other 15 arguments
 //   slot_extra  fields that only some tasks need: waiting for others, being waited for, failing,
 //               mutexes, pieces
 //
@@ -41,7 +41,8 @@ enum : std::uint8_t {
   task_timed = 128,     // sliced: the grain of the next one follows from the time this takes
 };
 
-constexpr unsigned near_arguments = 3;  // of a task, that lie in the slot itself
+// The arguments of a task that lie in the slot itself. A wide task has more.
+constexpr unsigned near_arguments = 3;
 
 // `flags` are those above.
 struct alignas(line_pair_bytes) slot : detail::task_head {
@@ -64,8 +65,8 @@ inline std::uint32_t whole_of(const slot& s, std::uint32_t task) noexcept {
   return s.parent;
 }
 
-struct slot_tail {
-  argument rest[argument_count_max - near_arguments];
+struct slot_rest {
+  argument arguments[argument_count_max - near_arguments];
 };
 
 // A task that depends on another: a node of slot_extra::dependants.

@@ -88,7 +88,7 @@ bool is_uneven(remote_crew&) noexcept {
 namespace detail {
 std::uint64_t submit_elsewhere(runtime_state& c, participant& self, const draft& d, bool detached,
                                std::uint64_t plain_kinds) {
-  return submit_far_away(c, self, d, detached, plain_kinds);
+  return submit_elsewhere_any_way(c, self, d, detached, plain_kinds);
 }
 }  // namespace detail
 

@@ -27,15 +27,15 @@ struct pool_fixture {
   static constexpr std::uint32_t kept = spare + last;
   explicit pool_fixture(std::uint32_t count)
       : slots(new slot[count + kept + own]),
-        tails(new slot_tail[count + kept + own]),
+        rests(new slot_rest[count + kept + own]),
         extras(new slot_extra[count + kept + own]),
         cells(new index_ring<>::cell[count + kept]) {
     index_ring<>::cell* const first = cells.get();
-    pool.open({slots.get(), tails.get(), extras.get(), first, first + count, first + count + spare},
+    pool.open({slots.get(), rests.get(), extras.get(), first, first + count, first + count + spare},
               {count, spare, last, own});
   }
   std::unique_ptr<slot[]> slots;
-  std::unique_ptr<slot_tail[]> tails;
+  std::unique_ptr<slot_rest[]> rests;
   std::unique_ptr<slot_extra[]> extras;
   std::unique_ptr<index_ring<>::cell[]> cells;
   slot_pool pool;

@@ -20,12 +20,12 @@ struct line_fixture {
   static constexpr std::uint32_t queued = 2 * count;  // cells for all others, a power of two
   line_fixture()
       : slots(new slot[all]),
-        tails(new slot_tail[all]),
+        rests(new slot_rest[all]),
         extras(new slot_extra[all]),
         cells(new index_ring<>::cell[count + 2 * kept + 2 * queued]),
         tasks(new waiting_task[2 * queued]) {
     index_ring<>::cell* const others = cells.get() + count;
-    pool.open({slots.get(), tails.get(), extras.get(), cells.get(), others, others + kept},
+    pool.open({slots.get(), rests.get(), extras.get(), cells.get(), others, others + kept},
               {count, kept, kept, own});
     index_ring<>::cell* const queues = others + 2 * kept;
     line.open(&pool, {queues, queues + queued, tasks.get(), tasks.get() + queued, queued, 1}, {});
@@ -54,7 +54,7 @@ struct line_fixture {
   }
 
   std::unique_ptr<slot[]> slots;
-  std::unique_ptr<slot_tail[]> tails;
+  std::unique_ptr<slot_rest[]> rests;
   std::unique_ptr<slot_extra[]> extras;
   std::unique_ptr<index_ring<>::cell[]> cells;
   std::unique_ptr<waiting_task[]> tasks;
