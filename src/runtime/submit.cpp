@@ -311,6 +311,25 @@ struct admission {
            c.settings.tickets);
     return 0;
   }
+  // A task that is in its slot goes to a queue, or behind those that it waits for. False: it is
+  // refused after all (start_after()).
+  static bool set_off(runtime_state& c, participant& self, std::uint32_t task, const draft& d,
+                      const options* o, const edge_list& edges, refusal* why) noexcept {
+    if (o != nullptr && (o->task_ns_max_ != 0 || o->max_attempts_ != 0))
+      c.crew->limit(task, o->task_ns_max_, o->max_attempts_);
+    if (o == nullptr || (o->after_count_ == 0 && o->lock_count_ == 0)) {
+      const std::uint64_t completed = self.counters.completed.read();
+      route(c, self, task, d);
+      tell_of_failures(c, self, completed);
+      return true;
+    }
+    c.crew->want_ends();
+    c.mutexes.note(c.task_slots.extra(task), o->locks_, o->lock_count_);
+    if (o->lock_count_ != 0) c.task_slots.at(task).flags |= task_has_locks;
+    const bool is_accepted = start_after(c, self, task, o->after_, edges, why);
+    leave(c, self);  // it may have failed at once, and others with it
+    return is_accepted;
+  }
   [[gnu::noinline]] static std::uint64_t admit(runtime_state& c, participant* self, draft d,
                                                const options* o, bool detached, refusal* why,
                                                bool may_wait = true,
@@ -334,21 +353,7 @@ struct admission {
     if (task == no_slot) return refuse_full(c, *self, edges, why), 0;
     if (!count_in(c, *self, task, why)) return give_edges(c, *self, edges, 0, edges.count), 0;
     const std::uint64_t id = write_slot(c, self->running, task, d, flags);
-    if (o != nullptr && (o->task_ns_max_ != 0 || o->max_attempts_ != 0))
-      c.crew->limit(task, o->task_ns_max_, o->max_attempts_);
-    if (o == nullptr || (o->after_count_ == 0 && o->lock_count_ == 0)) {
-      const std::uint64_t completed = self->counters.completed.read();
-      route(c, *self, task, d);
-      tell_of_failures(c, *self, completed);
-    } else {
-      c.crew->want_ends();
-      c.mutexes.note(c.task_slots.extra(task), o->locks_, o->lock_count_);
-      if (o->lock_count_ != 0) c.task_slots.at(task).flags |= task_has_locks;
-      const bool is_accepted = start_after(c, *self, task, o->after_, edges, why);
-      leave(c, *self);  // it may have failed at once, and others with it
-      if (!is_accepted) return 0;
-    }
-    return id;
+    return set_off(c, *self, task, d, o, edges, why) ? id : 0;
   }
 };
 
