@@ -31,22 +31,6 @@ const zone* open_zone() noexcept;
 // adopt_zone() makes is_shared() know the host's heap, in a worker process where it is mapped.
 void adopt_zone(std::uintptr_t begin, std::uintptr_t end) noexcept;
 
-// make_memory_file() returns a memory file of `bytes` bytes, or -1. The file cannot shrink, nor
-// grow without may_grow. seal_memory_file() allows no more seals and, with `read_only`, no new
-// mapping that can write; existing mappings stay as they are. False when the system refuses.
-enum file_growth : bool { has_fixed_size, may_grow };
-int make_memory_file(const char* name, std::size_t bytes,
-                     file_growth growth = has_fixed_size) noexcept;
-bool seal_memory_file(int file, bool read_only) noexcept;
-// open_to_read() opens a memory file once more, so that mappings of it cannot be made writable; -1
-// when the system refuses.
-int open_to_read(int file) noexcept;
-// out_of_the_way() moves a new file to a high number: new files of the program get the lowest free
-// one. A program may close files that are not its own, as daemons do, and open others in their
-// place; those would otherwise be written to and closed here. If the limit on files allows no such
-// number, the file is only moved off standard input, output and error. -1 when it cannot be moved.
-int out_of_the_way(int file) noexcept;
-
 // map_near() maps a memory file at an address that worker processes are likely to have free, null
 // when there is none; map_at() maps it at exactly `address`.
 void* map_near(int file, std::size_t bytes) noexcept;

@@ -4,6 +4,7 @@
 
 #include "share/committed.hpp"
 #include "share/faults.hpp"
+#include "share/own_files.hpp"
 #include "share/zone.hpp"
 
 #include <sys/mman.h>

@@ -8,9 +8,9 @@
 #include "machines/processes/poll_until.hpp"
 #include "machines/processes/pool.hpp"
 #include "share/faults.hpp"
+#include "share/own_files.hpp"
 #include "share/role.hpp"
 #include "share/socket_name.hpp"
-#include "share/zone.hpp"
 #include "sync/futex.hpp"
 
 #include <poll.h>

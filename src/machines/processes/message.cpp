@@ -1,7 +1,7 @@
 // Messages between host and zygote, with files.
 #include "machines/processes/berth.hpp"
 #include "machines/processes/zygote.hpp"
-#include "share/zone.hpp"
+#include "share/own_files.hpp"
 
 #include <sys/socket.h>
 #include <unistd.h>

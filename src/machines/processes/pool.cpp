@@ -5,6 +5,7 @@
 #include "base/numbers.hpp"
 #include "machines/processes/poll_until.hpp"
 #include "share/faults.hpp"
+#include "share/own_files.hpp"
 #include "share/role.hpp"
 #include "share/shortage.hpp"
 #include "share/zone.hpp"

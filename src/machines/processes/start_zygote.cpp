@@ -5,8 +5,8 @@
 #include "machines/processes/program.hpp"
 #include "machines/processes/start_again.hpp"
 #include "share/faults.hpp"
+#include "share/own_files.hpp"
 #include "share/role.hpp"
-#include "share/zone.hpp"
 
 #include <fcntl.h>
 #include <poll.h>

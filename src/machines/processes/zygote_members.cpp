@@ -3,6 +3,7 @@
 #include "machines/processes/output.hpp"
 #include "machines/processes/zygote_process.hpp"
 #include "share/faults.hpp"
+#include "share/own_files.hpp"
 #include "share/role.hpp"
 #include "share/shortage.hpp"
 #include "share/zone.hpp"
