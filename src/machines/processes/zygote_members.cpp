@@ -319,26 +319,46 @@ void zygote_process::end_if_alone() noexcept {
   _exit(1);
 }
 
+// Deaths, the door of a shared pool, and then each member: its messages, if need be room for
+// reports to it, and its end.
+void zygote_process::list_watched(std::vector<pollfd>& watched,
+                                  std::vector<std::uint32_t>& whose) const {
+  const bool is_door_watched = !is_door_shut_ && !lacks_for_visitor_;
+  watched.assign({{signals_, POLLIN, 0}, {is_door_watched ? listener_ : -1, POLLIN, 0}});
+  whose.clear();
+  for (std::uint32_t m = 0; m < members_max; ++m) {
+    const member& it = members_[m];
+    if (it.socket < 0) continue;
+    const auto wanted = static_cast<short>(it.untold.empty() ? POLLIN : POLLIN | POLLOUT);
+    watched.push_back({it.socket, wanted, 0});
+    watched.push_back({it.pidfd, POLLIN, 0});
+    whose.push_back(m);
+  }
+}
+
+int zygote_process::longest_wait_ms(bool is_one_late) const noexcept {
+  if (is_one_late) return late_ms;
+  if (lacks_for_visitor_) return shortage_ms;
+  return had_visitors_ ? -1 : first_visitor_ms_max;
+}
+
+// What poll() has said of a member.
+void zygote_process::hear_member(std::uint32_t m, const pollfd& socket, const pollfd& process) {
+  if ((socket.revents & POLLOUT) != 0) report_untold(m);
+  if (process.revents != 0) {
+    drop_dead_member(m);
+  } else if ((socket.revents & (POLLIN | POLLHUP | POLLERR)) != 0) {
+    read_message(m);
+  }
+}
+
 [[noreturn]] void zygote_process::run() {
   if (!open()) _exit(1);
   std::vector<pollfd> watched;
   std::vector<std::uint32_t> whose;
   for (;;) {
-    const bool is_door_watched = !is_door_shut_ && !lacks_for_visitor_;
-    watched.assign({{signals_, POLLIN, 0}, {is_door_watched ? listener_ : -1, POLLIN, 0}});
-    whose.clear();
-    for (std::uint32_t m = 0; m < members_max; ++m) {
-      const member& it = members_[m];
-      if (it.socket < 0) continue;
-      const auto wanted = static_cast<short>(it.untold.empty() ? POLLIN : POLLIN | POLLOUT);
-      watched.push_back({it.socket, wanted, 0});
-      watched.push_back({it.pidfd, POLLIN, 0});
-      whose.push_back(m);
-    }
-    const int wait_ms = is_one_late()        ? late_ms
-                        : lacks_for_visitor_ ? shortage_ms
-                        : had_visitors_      ? -1
-                                             : first_visitor_ms_max;
+    list_watched(watched, whose);
+    const int wait_ms = longest_wait_ms(!tell_late());
     const int ready = poll(watched.data(), watched.size(), wait_ms);
     // EINVAL: more files than its limit, which somebody has lowered, and may raise.
     if (ready < 0 && errno != EINTR && errno != EINVAL && !is_shortage(errno)) end_as_deaf(errno);
@@ -347,15 +367,8 @@ void zygote_process::end_if_alone() noexcept {
     if (ready <= 0) continue;
     // Deaths first: a start on the same lane follows the report of the death.
     if (watched[0].revents != 0) reap();
-    for (std::size_t i = 0; i < whose.size(); ++i) {
-      const pollfd* of = &watched[2 + 2 * i];
-      if ((of[0].revents & POLLOUT) != 0) report_untold(whose[i]);
-      if (of[1].revents != 0) {
-        drop_dead_member(whose[i]);
-      } else if ((of[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0) {
-        read_message(whose[i]);
-      }
-    }
+    for (std::size_t i = 0; i < whose.size(); ++i)
+      hear_member(whose[i], watched[2 + 2 * i], watched[3 + 2 * i]);
     if (watched[1].revents != 0) admit();
     if (had_visitors_) end_if_alone();
   }

@@ -6,6 +6,8 @@
 #include "machines/processes/berth.hpp"
 #include "machines/processes/trial.hpp"
 
+#include <poll.h>
+
 #include <deque>
 #include <vector>
 
@@ -56,6 +58,9 @@ class zygote_process {
   [[noreturn]] void run();
 
  private:
+  void list_watched(std::vector<pollfd>& watched, std::vector<std::uint32_t>& whose) const;
+  int longest_wait_ms(bool is_one_late) const noexcept;
+  void hear_member(std::uint32_t m, const pollfd& socket, const pollfd& process);
   bool open() noexcept;
   bool open_door() noexcept;
   void admit();
@@ -71,11 +76,12 @@ class zygote_process {
   const char* try_out(const member& it) noexcept;
   void take_order(std::uint32_t m, const order& o, int file);
   void start(std::uint32_t m, const order& o, int file);
-  bool is_running(std::uint32_t worker);
+  bool ensure_worker(std::uint32_t worker);
   bool attach(std::uint32_t m, std::uint32_t worker, int lane_file) noexcept;
   void detach(std::uint32_t m, std::uint32_t worker) noexcept;
+  // True: no worker is still to be told of a member.
+  bool tell_late() noexcept;
   void tell_late(std::uint32_t worker) noexcept;
-  bool is_one_late() noexcept;
   bool forget_late(std::uint32_t m, std::uint32_t worker) noexcept;
   bool send_note(std::uint32_t worker, const note& n, std::span<const int> files = {}) noexcept;
   bool kill_if_serving(std::uint32_t m, std::uint32_t worker) noexcept;

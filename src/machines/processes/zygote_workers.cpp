@@ -37,7 +37,7 @@ void zygote_process::start(std::uint32_t m, const order& o, int file) {
   r.number = file < 0 || fault_at("zygote.receive_lane") ? EMFILE : EADDRINUSE;
   const bool has_place =
       r.number != EMFILE && !is_taken(m, o.lane_begin, members_[m].about.lane_bytes);
-  if (!has_place || !is_running(o.worker)) {
+  if (!has_place || !ensure_worker(o.worker)) {
     if (has_place) r.number = errno;
     close_file(&file);
     return report_to(m, r);
@@ -58,7 +58,7 @@ void zygote_process::start(std::uint32_t m, const order& o, int file) {
 }
 
 // Makes sure that the worker exists. False, with errno set: the system refuses.
-bool zygote_process::is_running(std::uint32_t worker) {
+bool zygote_process::ensure_worker(std::uint32_t worker) {
   kept_worker& w = workers_[worker];
   if (w.pid != 0) return true;
   LEV_ASSERT(w.notes < 0);
@@ -129,13 +129,13 @@ void zygote_process::tell_late(std::uint32_t worker) noexcept {
   }
 }
 
-bool zygote_process::is_one_late() noexcept {
-  bool is_one = false;
+bool zygote_process::tell_late() noexcept {
+  bool are_told = true;
   for (std::uint32_t i = 0; i < workers_max; ++i) {
     if (!workers_[i].late.empty()) tell_late(i);
-    is_one |= !workers_[i].late.empty() && !workers_[i].is_deaf;
+    are_told &= workers_[i].late.empty() || workers_[i].is_deaf;
   }
-  return is_one;
+  return are_told;
 }
 
 // True: the worker has not been told of the member.
