@@ -69,8 +69,7 @@ bool pool::fail(const char* what) noexcept {
   return false;
 }
 
-bool pool::open_files(std::uint32_t workers) {
-  LEV_ASSERT(workers != 0 && workers <= workers_max && states_ == nullptr);
+bool pool::open_heap() noexcept {
   const zone* z = open_zone();
   if (z == nullptr) return fail("reserving shared memory");
   // Confined workers read the heap only, and cannot make their mapping writable.
@@ -79,6 +78,10 @@ bool pool::open_files(std::uint32_t workers) {
   if (heap_file_ < 0) return fail("opening the shared memory to read (is /proc there?)");
   about_.heap_begin = z->heap_begin;
   about_.heap_bytes = z->heap_end - z->heap_begin;
+  return true;
+}
+
+bool pool::open_board() noexcept {
   board_file_ = make_memory_file(board_name, sizeof(board));
   if (board_file_ < 0) return fail("making a memory file");
   void* mapped = fault_at("host.map_board") ? MAP_FAILED
@@ -90,6 +93,27 @@ bool pool::open_files(std::uint32_t workers) {
   // From here on no process can map it to write: not even a worker, which runs as the same user.
   if (fault_at("host.seal_board") || !seal_memory_file(board_file_, true))
     return fail("sealing a memory file");
+  return true;
+}
+
+bool pool::open_lane(std::uint32_t worker) noexcept {
+  worker_state& s = states_[worker];
+  s.file = make_memory_file("leveret-lane", lane_bytes_);
+  if (s.file < 0) return fail("making a worker's memory file");
+  if (!seal_memory_file(s.file, false)) return fail("sealing a worker's memory file");
+  void* begin = map_near(s.file, lane_bytes_);
+  if (begin == nullptr) return fail("mapping a worker's memory file");
+  s.lane = new (begin) lane<>;
+  const std::uint32_t last = faults::lanes_begin_after.load(memory_order_relaxed);
+  s.posted.store(last, memory_order_relaxed);
+  s.collected.store(last, memory_order_relaxed);
+  show_lane(worker);
+  return true;
+}
+
+bool pool::open_files(std::uint32_t workers) {
+  LEV_ASSERT(workers != 0 && workers <= workers_max && states_ == nullptr);
+  if (!open_heap() || !open_board()) return false;
   bell_ = fault_at("host.eventfd") ? -1 : out_of_the_way(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (bell_ < 0) return fail("eventfd");
   lane_bytes_ = bare_lane_bytes + settings_.local_store_bytes;
@@ -97,16 +121,7 @@ bool pool::open_files(std::uint32_t workers) {
   deaths_.reserve(workers);  // nothing is allocated when one comes
   workers_ = workers;
   for (std::uint32_t i = 0; i < workers; ++i) {
-    states_[i].file = make_memory_file("leveret-lane", lane_bytes_);
-    if (states_[i].file < 0) return fail("making a worker's memory file");
-    if (!seal_memory_file(states_[i].file, false)) return fail("sealing a worker's memory file");
-    void* begin = map_near(states_[i].file, lane_bytes_);
-    if (begin == nullptr) return fail("mapping a worker's memory file");
-    states_[i].lane = new (begin) lane<>;
-    const std::uint32_t last = faults::lanes_begin_after.load(memory_order_relaxed);
-    states_[i].posted.store(last, memory_order_relaxed);
-    states_[i].collected.store(last, memory_order_relaxed);
-    show_lane(i);
+    if (!open_lane(i)) return false;
   }
   return true;
 }

@@ -132,6 +132,9 @@ class pool {
   // False for confined ones: each belongs to one host.
   bool shares_workers() const noexcept { return is_shared() && !is_confined(); }
   bool open_files(std::uint32_t workers);
+  bool open_heap() noexcept;
+  bool open_board() noexcept;
+  bool open_lane(std::uint32_t worker) noexcept;
   void show_lane(std::uint32_t worker) noexcept;
   void show_pool() noexcept;
   void show_victim(std::uint32_t worker) noexcept;
