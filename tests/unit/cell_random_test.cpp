@@ -210,6 +210,8 @@ std::vector<illegal> illegal_calls(ea_t there) {
        [=](spe& s) {
          s.get_list(0x8000, there, local<list_element>{0x9000, nullptr, (1u << 29) + 1}, 0);
        }},
+      {"list beyond the store", k::bad_address,
+       [=](spe& s) { s.get_list(0x8000, there, local<list_element>{0x3fff8, nullptr, 2}, 0); }},
       {"store", k::store_overflow, [](spe& s) { s.allocate<char>(1 << 20); }},
       {"a count that does not fit", k::store_overflow,
        [](spe& s) { s.allocate<std::uint64_t>((std::size_t{1} << 61) + 1); }},

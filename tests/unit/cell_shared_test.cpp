@@ -6,7 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -221,6 +223,63 @@ TEST(cell_shared, a_queued_line_stands_behind_its_tag_group) {
     });
     cell.run();
     EXPECT_EQ(seen, is_same_tag ? 5u : 0u);
+  }
+}
+
+// Two runs of threads that were put on the two contexts of a PPE.
+TEST(cell_shared, threads_of_a_ppe_run_where_they_were_put_and_draw_their_own_numbers) {
+  constexpr std::uint32_t bound = 1000;
+  std::vector<std::uint32_t> drawn[2];
+  for (std::vector<std::uint32_t>& numbers : drawn) {
+    machine cell(machine_file::named("cell-ps3"));
+    for (int context = 0; context < 2; ++context)
+      cell.ppe_program(
+          [&numbers, context](ppe& p) {
+            for (int i = 0; i < 8; ++i) {
+              p.compute(cycles(100));
+              EXPECT_EQ(p.context(), context);
+              numbers.push_back(p.random(bound));
+            }
+          },
+          {}, context);
+    const report took = cell.run();
+    EXPECT_EQ(cell.now(), took.time);
+  }
+  EXPECT_EQ(drawn[0], drawn[1]);
+  EXPECT_GT(std::set<std::uint32_t>(drawn[0].begin(), drawn[0].end()).size(), 8u);
+  EXPECT_LT(*std::max_element(drawn[0].begin(), drawn[0].end()), bound);
+}
+
+TEST(cell_shared, tags_that_are_done_are_told_while_the_program_goes_on) {
+  machine cell(machine_file::named("cell-ps3"));
+  const auto from = cell.memory<std::uint32_t>(32);
+  from[31] = 7;
+  unsigned looks = 0;
+  cell.spe_program(0, [&](spe& s) {
+    const auto to = s.allocate<std::uint32_t>(32);
+    s.get(to, from.ea, 3);
+    while (s.tags_done(1u << 3) == 0) ++looks;
+    EXPECT_EQ(to[31], 7u);
+    EXPECT_EQ(s.tags_done(~0u), ~0u);
+  });
+  cell.run();
+  EXPECT_GT(looks, 0u);
+}
+
+TEST(cell_shared, a_store_over_the_bus_beyond_all_addresses_says_what_it_was) {
+  machine cell(machine_file::named("cell-ps3"));
+  cell.ppe_program(
+      [](ppe& p) {
+        const std::uint64_t word = 0;
+        p.mmio_store(~ea_t{3}, &word, sizeof word);
+      },
+      "starter");
+  try {
+    cell.run();
+    FAIL();
+  } catch (const error& e) {
+    EXPECT_EQ(e.kind, error_kind::bad_address);
+    EXPECT_NE(std::string(e.what()).find("starter: MMIO store"), std::string::npos) << e.what();
   }
 }
 
