@@ -179,5 +179,42 @@ LEV_TEST(polling_test, a_task_in_an_interpreter_waits_for_data_beside_others) {
   expect_ok(std::move(first));
 }
 
+// A task awaits its own thread, which awaits a task of another worker: theirs sleeps with both.
+struct held_task {
+  ticket task;
+  std::atomic<bool> has_begun{false}, is_awaited{false}, is_open{false};
+};
+const auto hold_on = define("polling.hold_on", [](ref<held_task> held) {
+  held.to->has_begun = true;
+  while (!held.to->is_open) std::this_thread::yield();
+});
+const auto await_own_thread = define("polling.await_own_thread", [](ref<held_task> held) {
+  auto thread = this_task().spawn([held] {
+    held.to->is_awaited = true;
+    held.to->task.wait();
+  });
+  thread.join();
+});
+
+LEV_TEST(polling_threads_test, a_worker_sleeps_whose_task_awaits_a_thread_that_waits) {
+  config c = settings();
+  c.workers = 2;
+  c.wait = wait_policy::park;
+  runtime& r = open(c);
+  held_task held;
+  held.task = r.submit(hold_on, ref{&held});
+  while (!held.has_begun) std::this_thread::yield();
+  ticket t = r.submit(await_own_thread, ref{&held});
+  const auto is_one_asleep = [&] {
+    for (unsigned i = 0; i < r.workers(); ++i) {
+      if (r.state()->participants[i].park.is_asleep()) return true;
+    }
+    return false;
+  };
+  while (!held.is_awaited || !is_one_asleep()) std::this_thread::yield();
+  held.is_open = true;
+  expect_ok(t);
+}
+
 }  // namespace
 }  // namespace lev::test
