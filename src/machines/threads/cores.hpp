@@ -1,4 +1,4 @@
-// Which cores this process may use.
+// cores: on which of the cores that this process may use a thread runs.
 #pragma once
 
 #include "machine/machine.hpp"
