@@ -46,6 +46,13 @@ void wake_another(engine& e, participant& self) noexcept {
     e.crew->queued(self);
 }
 
+void tell_of_leaving(engine& e) noexcept {
+  // Pairs with await_shared::arm(), a change of the same word: the waiter sees that this host has
+  // left, or is seen here. A plain load could pass the store that says so.
+  e.space_wanted.fetch_add(0, memory_order_seq_cst);
+  tell_all_for_space(e);
+}
+
 namespace {
 
 // Gives other participants the tasks that this one has taken but will not run now.

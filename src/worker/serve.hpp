@@ -32,6 +32,9 @@ bool help(engine& e, participant& self) noexcept;
 // tasks that it has taken go back, ends of its tasks are told. No effect inside a task.
 void leave(engine& e, participant& self) noexcept;
 
+// tell_of_leaving() is for a host that has served while the runtime closes.
+[[gnu::cold, gnu::noinline]] void tell_of_leaving(engine& e) noexcept;
+
 // tell_of_help() is for a host that goes back to its own program without having queued a task: the
 // one that it ran may have been the last that a barrier waits for. No effect inside a task.
 void tell_of_help(engine& e, participant& self) noexcept;

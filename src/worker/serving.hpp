@@ -2,7 +2,7 @@
 #pragma once
 
 #include "worker/execute.hpp"
-#include "worker/wake.hpp"
+#include "worker/serve.hpp"
 
 #include <utility>
 

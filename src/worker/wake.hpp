@@ -101,14 +101,6 @@ inline void tell_all_for_space(engine& e) noexcept {
   if (!e.backlog.looks_empty()) wake_for_backlog(e);
 }
 
-// tell_of_leaving() is for a host that has served while the runtime closes.
-[[gnu::cold, gnu::noinline]] inline void tell_of_leaving(engine& e) noexcept {
-  // Pairs with await_shared::arm(), a change of the same word: the waiter sees that this host has
-  // left, or is seen here. A plain load could pass the store that says so.
-  e.space_wanted.fetch_add(0, memory_order_seq_cst);
-  tell_all_for_space(e);
-}
-
 // give_slot() ends a slot that no other thread knows any more, and the lease of the mailbox that
 // its task went through.
 [[gnu::always_inline]] inline void give_slot(engine& e, index_cache& cache, slot& s,
