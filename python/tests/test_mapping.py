@@ -228,9 +228,12 @@ def test_submit_many(pool: ProcessExecutor) -> None:
         check(index, outcome)
 
 
-def test_submit_many_gives_what_is_done(pool: ProcessExecutor) -> None:
-    outcomes = pool.submit_many(rest, [1.5, 0.0, 0.0, 0.0], chunksize=1)
-    assert [index for index, _ in outcomes][-1] == 0
+def test_submit_many_gives_what_is_done(pool: ProcessExecutor, tmp_path: Path) -> None:
+    until = [tmp_path / "until", *[tmp_path] * 3]  # the others find theirs there
+    outcomes = pool.submit_many(hold, [tmp_path / "begun"] * 4, until, chunksize=1)
+    assert sorted(index for index, _ in itertools.islice(outcomes, 3)) == [1, 2, 3]
+    until[0].touch()
+    assert [index for index, _ in outcomes] == [0]
 
 
 def test_submit_many_without_an_end(pool: ProcessExecutor, tmp_path: Path) -> None:
@@ -307,10 +310,7 @@ def left_with_a_closed_map(pool: ProcessExecutor, monkeypatch: pytest.MonkeyPatc
     with monkeypatch.context() as patch:
         patch.setattr(inner.sources, "feed", lambda: None)
         items.close()  # type: ignore[attr-defined]
-        end = time.monotonic() + 60
-        while len(inner.running):
-            assert time.monotonic() < end
-            rest(0.001)
+        wait_until(lambda: not inner.running)
     assert inner.sources.queue
     inner.sources.is_due = True  # as after a call that was submitted
 

@@ -337,9 +337,9 @@ import leveret, numpy as np, signal, threading, os, time
 runtime = leveret.Runtime(workers=1, wait="park")
 flag = np.zeros(1, np.int32)
 ticket = runtime.submit(leveret.load({str(library)!r}, "wait_for_flag", "in i4 -> int"), flag)
-threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
 start = time.monotonic()
 try:
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     {wait}
 except KeyboardInterrupt:
     print("interrupted", time.monotonic() - start < 60)
