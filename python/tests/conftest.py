@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import select
 import shutil
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
 import pytest
+from cluster_functions import pools_here
 
 import leveret
 from leveret import ProcessExecutor
@@ -85,6 +87,24 @@ needs_processes = pytest.mark.skipif(not works("processes"), reason="processes d
 def pool() -> Iterator[ProcessExecutor]:
     with ProcessExecutor(2) as executor:
         yield executor
+
+
+@pytest.fixture(scope="module", autouse=True)
+def leaves_no_pool() -> Iterator[None]:
+    """No test finds worker processes that those of another module have left, or sees them end.
+
+    joblib's calls keep some for the next ones, for five minutes.
+    """
+    yield
+    kept = sys.modules.get("leveret.executor.joblib_pools")
+    if kept is not None:
+        executors = [each.executor for each in kept.pools.all.values()]
+        with kept.pools.lock:
+            kept.pools.close_if(lambda _: True)
+        for each in executors:
+            each.shutdown()
+    # Executors that were dropped end by themselves, or when they are found.
+    wait_until(lambda: not pools_here() or (gc.collect() < 0), 60)
 
 
 @pytest.fixture(autouse=True)

@@ -225,12 +225,13 @@ def test_an_exception_that_is_false() -> None:
         Parallel()(delayed(fail_with_none)() for _ in range(4))
 
 
-def test_what_still_runs_after_an_exception_is_not_waited_for() -> None:
-    begin = time.monotonic()
+def test_what_still_runs_after_an_exception_is_not_waited_for(tmp_path: Path) -> None:
+    begin, until = time.monotonic(), tmp_path / "until"
     with pytest.raises(ZeroDivisionError):
-        Parallel(batch_size=1)([delayed(rest)(120), delayed(divmod)(1, 0)])
+        Parallel(batch_size=1)([delayed(wait_until)(until.exists, 120), delayed(divmod)(1, 0)])
     assert Parallel()(delayed(abs)(-i) for i in range(4)) == [0, 1, 2, 3]
     assert time.monotonic() - begin < 60
+    until.touch()
 
 
 def test_generators() -> None:
