@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "share/faults.hpp"
 #include "support/machine_test.hpp"
 
 namespace lev::test {
@@ -88,6 +89,32 @@ TEST_F(reaping_host_test, one_that_adopts_orphans) {
   ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
   live_through_deaths();
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a worker whose zygote was killed is left";
+  EXPECT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
+}
+
+// The zygote dies when it has forked a worker, and before it could tell the host of it.
+TEST_F(reaping_host_test, one_that_adopts_an_orphan_it_was_not_told_of) {
+  ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+  constexpr int workers = 2;
+  shared_array<fault_plan> plans(1);
+  fault_plan* plan = new (plans.data()) fault_plan;
+  plan->point = fault_name("zygote.forked").index;
+  plan->action = fault_action::kill;
+  plan->passes = workers;  // of the start
+  arm_faults(nullptr, plan);
+  {
+    config c;
+    c.machine = "processes";
+    c.workers = workers;
+    runtime r(c);
+    int worker = 0;
+    r.submit(worker_pid, worker).wait();
+    kill(worker, SIGKILL);
+    while (plan->has_happened.load(memory_order_relaxed) == 0) std::this_thread::yield();
+    r.submit(worker_pid, worker).wait();
+  }
+  arm_faults(nullptr, nullptr);
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
   EXPECT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
 }
 

@@ -99,6 +99,7 @@ class client final : public column_watch {
   bool is_ordered() noexcept {
     if (!is_ordered_ && order() == lane<>::order_work) {
       fault_at("worker.ordered");
+      if (!is_confined()) leave_group();
       is_ordered_ = true;
     }
     return is_ordered_;

@@ -71,9 +71,6 @@ constinit bool is_forked_by_task = false;
 void become_worker(const introduction& about, pid_t parent) noexcept {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
-  // A group of its own: a task that signals its group reaches itself and its children, and neither
-  // the zygote nor other workers.
-  setpgid(0, 0);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -81,6 +78,10 @@ void become_worker(const introduction& about, pid_t parent) noexcept {
   pthread_atfork(nullptr, nullptr, [] { is_forked_by_task = true; });
   limit_if_asked(RLIMIT_DATA, about.data_bytes_max);
   limit_if_asked(RLIMIT_CPU, about.cpu_seconds_max);
+}
+
+void leave_group() noexcept {
+  setpgid(0, 0);
 }
 
 void keep_from_forks(std::uintptr_t begin, std::size_t bytes) noexcept {

@@ -20,6 +20,7 @@
 #include <csignal>
 #include <cstdio>
 #include <new>
+#include <utility>
 
 namespace lev::processes {
 
@@ -290,10 +291,25 @@ void pool::reap_zygote() noexcept {
   is_zygote_over_ = false;
 }
 
+// A host that adopts orphans, as the first process of a container does, is now the parent of
+// workers of which the zygote had not told it. They die, and are in the zygote's group; what a
+// program of worker_command has started itself may live on there.
+void pool::reap_untold(pid_t group) noexcept {
+  constexpr int die_ms_max = 1'000;
+  siginfo_t about{};
+  for (int ms = 0; waitid(P_PGID, static_cast<id_t>(group), &about, WEXITED | WNOHANG) == 0;) {
+    if (std::exchange(about.si_pid, 0) != 0) continue;
+    if (ms++ == die_ms_max) return;
+    pause_for_ms(1);
+  }
+}
+
 void pool::drop_zygote() noexcept {
   hang_up();
+  const pid_t group = zygote_;
   if (zygote_ > 0) kill_zygote();
   reap_zygote();
+  if (group > 0 && !is_shared()) reap_untold(group);
 }
 
 // The zygote ends when its socket is closed; a worker_command program that does not is killed.

@@ -123,7 +123,10 @@ void try_libraries(const book& b, const introduction& about, const fork_hooks& h
     const trial t{b, found, count, so_far};
     pid_t pid = 0;
     int pidfd = fork_worker(hooks, about, &pid);
-    if (pid == 0) load_in_turn(t);
+    if (pid == 0) {
+      leave_group();
+      load_in_turn(t);
+    }
     if (pidfd < 0) break;
     const int how = await_end(pid, pidfd, host);
     close_file(&pidfd);

@@ -131,6 +131,10 @@ int listen_for_deaths() noexcept;  // a signalfd
 int fork_worker(const fork_hooks& hooks, const introduction& about, pid_t* pid) noexcept;
 // become_worker() makes the new process die with its parent and gives it its name and limits.
 void become_worker(const introduction& about, pid_t parent) noexcept;
+// leave_group() gives this process a group of its own: a task that signals its group reaches itself
+// and its children, and neither the zygote nor other workers. Until then a host that adopts orphans
+// finds it by the zygote's group (pool::reap_untold()).
+void leave_group() noexcept;
 // explain() explains a worker's death by `how`, the status of waitpid(); -1: not known.
 void explain(int how, bool is_confined, remote_death& d) noexcept;
 // has_ended() tells whether waitpid()'s status of a child is an end. It is not if the child has

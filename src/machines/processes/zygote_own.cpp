@@ -35,6 +35,7 @@ const char* try_confining(const introduction& about, int bell) noexcept {
   if (pid < 0) return "starting a process";
   if (pid == 0) {
     become_worker(about, getppid());
+    leave_group();
     const char* why = confine({bell, about.heap_begin, about.heap_bytes, about.data_bytes_max});
     if (why != nullptr) *static_cast<answer*>(page) = {why, errno};
     _exit(0);
@@ -88,6 +89,8 @@ void zygote_process::start_own(std::uint32_t m, const order& o, int file) {
   if (pidfd >= 0) l = {o.lane_begin, true, r.pid};
   report_to(m, r, pidfd, fault_at("zygote.tell_started"));
   fault_at("zygote.told_started");
+  // One that is confined may not do so itself, and others do when they are ordered to work.
+  if (pidfd >= 0) setpgid(r.pid, r.pid);
   close_file(&pidfd);
 }
 

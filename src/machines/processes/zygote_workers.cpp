@@ -87,6 +87,7 @@ bool zygote_process::ensure_worker(std::uint32_t worker) {
 // Closes the files that the worker must not hold: while it held one, no process would see that file
 // end.
 [[noreturn]] void zygote_process::begin_worker(std::uint32_t worker, int notes) {
+  leave_group();
   take_worker_number(static_cast<int>(worker));
   page_->berths[worker].tell_process(static_cast<std::uint32_t>(getpid()));
   leave_files();
