@@ -471,6 +471,7 @@ void pool::close() noexcept {
   if (!shares_workers()) end_workers();
   if (is_shared()) return leave_keeper();
   end_zygote();
+  reap_workers();
 }
 
 void pool::end_workers() noexcept {
@@ -487,7 +488,6 @@ void pool::end_workers() noexcept {
     if (s.pidfd >= 0) poll_until({&over, 1}, deadline_ns);
     // If that is refused, the zygote, which is told to end next, does it.
     if (s.pidfd >= 0) syscall(kernel::pidfd_send_signal, s.pidfd, SIGKILL, nullptr, 0);
-    close_file(&s.pidfd);
   }
 }
 

@@ -166,6 +166,7 @@ class pool {
   void kill_zygote() noexcept;
   void reap_zygote() noexcept;
   void reap_untold(pid_t group) noexcept;
+  void reap_workers() noexcept;
   void order_to_work(std::uint32_t worker) noexcept;
   void await_arrival(std::uint32_t worker, std::uint64_t now) noexcept;
   std::uint64_t late_ns() const noexcept;

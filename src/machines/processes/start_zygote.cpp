@@ -56,6 +56,13 @@ bool is_about_null(int error) noexcept {
   return false;
 }
 
+// A host that adopts orphans is now the parent of a dead worker whose zygote has ended.
+void reap_orphan(int file) noexcept {
+  siginfo_t about{};
+  waitid(static_cast<idtype_t>(kernel::wait_for_pidfd), static_cast<id_t>(file), &about,
+         WEXITED | WNOHANG);
+}
+
 }  // namespace
 
 // Why the program cannot be started again to be its own zygote; null: it can. Asks the loader: it
@@ -201,10 +208,7 @@ bool pool::await_death(std::uint32_t worker) noexcept {
   const bool may_end = syscall(kernel::pidfd_send_signal, file, SIGKILL, nullptr, 0) == 0;
   pollfd over{file, POLLIN, 0};
   if (poll_until({&over, 1}, may_end ? no_deadline : in_ms(refused_ms_max)) == 0) return false;
-  // A host that adopts orphans is its parent now.
-  siginfo_t about{};
-  waitid(static_cast<idtype_t>(kernel::wait_for_pidfd), static_cast<id_t>(file), &about,
-         WEXITED | WNOHANG);
+  reap_orphan(file);
   return true;
 }
 
@@ -320,7 +324,20 @@ void pool::end_zygote() noexcept {
   pollfd over{zygote_file_, POLLIN, 0};
   if (zygote_file_ < 0 || poll_until({&over, 1}, in_ms(leave_ms_max)) != 1) kill_zygote();
   fault_at("host.wait_zygote");
+  const pid_t group = zygote_;
   reap_zygote();
+  reap_untold(group);
+}
+
+// A zygote that was killed as the runtime was closed has left its workers, which are killed by now.
+void pool::reap_workers() noexcept {
+  constexpr int die_ms_max = 1'000;
+  const std::uint64_t deadline_ns = in_ms(die_ms_max);
+  for (std::uint32_t i = 0; i < workers_; ++i) {
+    pollfd over{states_[i].pidfd, POLLIN, 0};
+    if (over.fd >= 0 && poll_until({&over, 1}, deadline_ns) == 1) reap_orphan(over.fd);
+    close_file(&states_[i].pidfd);
+  }
 }
 
 // In a forked process the pool is its parent's. Its copies of files are closed, so that it keeps
