@@ -20,7 +20,7 @@ from typing import Any, Callable
 import leveret
 from leveret import ProcessExecutor
 
-SECONDS_MAX = 20
+SECONDS_MAX = 300  # of a round, which takes less than one on a free machine
 FOLDER = str(Path(leveret.__file__).parent)
 
 
