@@ -34,9 +34,13 @@ WORKER_SECONDS = 120.0  # that a worker may take to start
 
 def _local(workers: int, threads: int) -> Any:
     """A LocalCluster over TCP on loopback, and its client."""
+    from dask import config
     from distributed import Client, LocalCluster
 
     stack = contextlib.ExitStack()
+    # A cluster gives up, for good, a worker that is gone for longer: for 15 s, where it is usual.
+    patient = {"distributed.deploy.lost-worker-timeout": f"{WORKER_SECONDS}s"}
+    stack.enter_context(config.set(patient))
     local = stack.enter_context(
         LocalCluster(
             n_workers=workers,
