@@ -31,7 +31,7 @@ bool check_size(const runtime_state& c, const draft& d, const draft_facts& facts
 
 // Whether the caller is in a filter or a hook of the runtime, where each submit is refused.
 inline bool is_in_hook(const runtime_state& c) noexcept {
-  return hook_call::is_here_of(&c.sched);
+  return hook_call::calls_from(&c.sched);
 }
 
 // check_open() refuses submits from outside tasks once close() was called: draining includes the

@@ -13,9 +13,11 @@ inline bool may_run_children(const runtime_state& c, const participant& self) no
   return self.running != nullptr && self.nest < c.settings.nest_max;
 }
 
-// False: it is no such child, it has failed, or another thread asks for its end.
+// False: it is no such child, it has failed, another thread asks for its end, or the caller is in a
+// hook, where no task runs.
 inline bool collect_child(runtime_state& c, participant& self, std::uint64_t id) noexcept {
-  return may_run_children(c, self) && run_child(c, self, child{id});
+  return may_run_children(c, self) && !hook_call::calls_from(&c.sched) &&
+         run_child(c, self, child{id});
 }
 
 // The last of some tickets, as long as they are such children. Returns how many are left.

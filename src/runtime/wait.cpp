@@ -153,6 +153,8 @@ bool await_one(runtime_state& c, participant& self, await_ticket& what, std::uin
     const outcome o = collect(*c, nullptr, id);
     return o.code == status::pending ? outcome{status::would_block} : o;
   }
+  // The straight path is not for a task on top of a hook, which may run its children all the same.
+  if (hook_call::is_here_of(&c->sched) && collect_child(*c, *self, id)) return {status::ok};
   await_ticket what(*c, *self, id);
   if (!what.is_there()) {
     if (waits_for_itself(*c, *self, id)) return {status::would_deadlock};

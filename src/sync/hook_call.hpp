@@ -13,13 +13,16 @@ namespace lev {
 class hook_call {
  public:
   // `home` stands for the runtime: its scheduler.
-  explicit hook_call(const void* home) noexcept : home_(home), outer_(innermost_) {
+  explicit hook_call(const void* home) noexcept
+      : home_(home), outer_(innermost_), is_called_by_outer_(runs_) {
     innermost_ = this;
+    runs_ = true;
     ++depth_;
     forget_last_runtime();
   }
   ~hook_call() {
     innermost_ = outer_;
+    runs_ = is_called_by_outer_;
     --depth_;
   }
   hook_call(hook_call&&) = delete;
@@ -32,6 +35,31 @@ class hook_call {
     while (at != nullptr && at->home_ != home) at = at->outer_;
     return at != nullptr;
   }
+
+  // calls_from() tells whether the caller is one of that runtime, or is called by one: a task that
+  // runs on top of a hook, which waits for another runtime, is not.
+  static bool calls_from(const void* home) noexcept {
+    const hook_call* at = runs_ ? innermost_ : nullptr;
+    while (at != nullptr && at->home_ != home) at = at->caller();
+    return at != nullptr;
+  }
+
+  // beneath exists while tasks run on top of what the thread was in.
+  class beneath {
+   public:
+    beneath() noexcept : ran_(runs_) {
+      if (ran_) [[unlikely]]
+        runs_ = false;
+    }
+    ~beneath() {
+      if (ran_) [[unlikely]]
+        runs_ = true;
+    }
+    beneath(beneath&&) = delete;
+
+   private:
+    const bool ran_;
+  };
 
   // aside exists while other flows of control have the thread: a hook that waits for another
   // runtime may be in one context, and end before one in another context that began later.
@@ -49,12 +77,18 @@ class hook_call {
 
    private:
     const hook_call* const own_;
+    const beneath others_;
   };
 
  private:
+  const hook_call* caller() const noexcept { return is_called_by_outer_ ? outer_ : nullptr; }
+
   const void* const home_;
   const hook_call* const outer_;
+  const bool is_called_by_outer_;
   static constinit inline thread_local const hook_call* innermost_ = nullptr;
+  // Whether the innermost one runs, and no task on top of it.
+  static constinit inline thread_local bool runs_ = false;
   static constinit inline thread_local unsigned depth_ = 0;  // of all flows of control
 };
 

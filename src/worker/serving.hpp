@@ -27,6 +27,7 @@ class acting {
 
  private:
   participant& self_;
+  const hook_call::beneath hooks_;
   thread_notes outer_;
   participant* outer_in_ = nullptr;
 };

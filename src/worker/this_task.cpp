@@ -114,7 +114,7 @@ argument rows_of(const void* address, std::size_t bytes, kind what) noexcept {
 task_context this_task() {
   auto* self = static_cast<participant*>(current_actor());
   if (self == nullptr || self->running == nullptr || self->running->task == no_slot ||
-      hook_call::is_here_of(&self->engine->sched)) {
+      hook_call::calls_from(&self->engine->sched)) {
     throw error(status::not_in_task, -1,
                 "this_task(): no task runs here; call it in a procedure's body, and not in a hook");
   }

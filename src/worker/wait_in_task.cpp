@@ -375,6 +375,7 @@ bool run_child_with_care(engine& e, participant& self, child one) noexcept {
 }
 
 void run_on_top(engine& e, participant& self, std::uint32_t task) noexcept {
+  const hook_call::beneath hooks;
   run_above(e, self, task, nullptr);
 }
 

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <thread>
 #include <vector>
 
 #include "support/gate.hpp"
@@ -126,6 +127,84 @@ LEV_TEST(hook_calls_test, of_a_dice_hook_are_refused) {
   begin(r);
   r.submit(with_dice_hook, range{0, 1000}).wait();
   expect_told();
+}
+
+// Tasks of a parent that waits for one with a dice hook.
+struct hooked_tasks {
+  runtime* r = nullptr;
+  runtime* other = nullptr;
+  ticket child;
+  std::atomic<bool> is_in_hook{false};
+  std::atomic<bool> came_meanwhile{false};
+  status of_wait = status::ok;
+};
+hooked_tasks hooked;
+
+// The child finds its task, submits, and waits for a child of its own, also on top of a hook.
+const auto hooked_child = define("hook_calls.child", [] {
+  if (hooked.is_in_hook) hooked.came_meanwhile = true;
+  this_task();
+  hooked.r->submit(nothing).wait();
+});
+const auto until_child_came = define("hook_calls.until_child_came", [] {
+  while (!hooked.came_meanwhile) std::this_thread::yield();
+});
+const auto waits_elsewhere_in_hook = define(
+    "hook_calls.waits_elsewhere", [](range) {},
+    [](const descriptor&, descriptor*, unsigned) {
+      hooked.is_in_hook = true;
+      hooked.other->submit(until_child_came).wait();
+      hooked.is_in_hook = false;
+      return 1u;
+    });
+const auto has_children_and_hook = define("hook_calls.has_children_and_hook", [] {
+  std::vector<ticket> children;
+  for (int i = 0; i < 10; ++i) children.push_back(hooked.r->submit(hooked_child));
+  hooked.r->submit(waits_elsewhere_in_hook, range{0, 1000}).wait();
+  for (ticket& each : children) each.wait();
+});
+
+using task_on_hook_test = hook_calls_test;
+LEV_ON_THREADS(task_on_hook_test);
+
+// The only worker is in the hook, and nobody else runs tasks.
+LEV_TEST(task_on_hook_test, is_a_task_like_others) {
+  hooked.is_in_hook = hooked.came_meanwhile = false;
+  config c = settings();
+  c.workers = 1;
+  c.contexts = 1;
+  c.wait = wait_policy::park;
+  runtime other(c);
+  hooked.other = &other;
+  hooked.r = &open(c);
+  hooked.r->submit(has_children_and_hook).wait();
+  EXPECT_TRUE(hooked.came_meanwhile);
+}
+
+const auto waits_for_child_in_hook = define(
+    "hook_calls.waits_for_child", [](range) {},
+    [](const descriptor&, descriptor*, unsigned) {
+      if (hooked.child) hooked.of_wait = hooked.child.wait_outcome().code;
+      return 1u;
+    });
+const auto has_child_and_hook = define("hook_calls.has_child_and_hook", [] {
+  hooked.child = hooked.r->submit(hooked_child);
+  hooked.r->submit(waits_for_child_in_hook, range{0, 1000}).wait();
+  hooked.child.wait();
+});
+
+using child_of_hook_test = hook_calls_test;
+LEV_ON_LOCAL_MACHINES(child_of_hook_test);
+
+LEV_TEST(child_of_hook_test, is_not_waited_for_there) {
+  hooked.child = ticket();
+  hooked.of_wait = status::pending;
+  config c = settings();
+  c.workers = 1;
+  c.wait = wait_policy::park;
+  hooked.r = &open(c);
+  hooked.r->submit(has_child_and_hook).wait();
+  EXPECT_EQ(hooked.of_wait, status::would_deadlock) << status_name(hooked.of_wait);
 }
 
 using cost_hook_test = hook_calls_test;
