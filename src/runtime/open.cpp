@@ -7,8 +7,6 @@
 #include "share/shortage.hpp"
 #include "sync/uncancelled.hpp"
 
-#include <sys/resource.h>
-
 #include <bit>
 #include <cerrno>
 #include <cstdio>
@@ -355,13 +353,11 @@ runtime_state* open(const config& given) try {
   in_list.keep();
   return c.release();
 } catch (const std::bad_alloc&) {
-  rlimit space{RLIM_INFINITY, RLIM_INFINITY};
-  static_cast<void>(getrlimit(RLIMIT_AS, &space));
-  throw error(status::out_of_memory, -1,
-              space.rlim_cur == RLIM_INFINITY
-                  ? "no memory for the runtime; lower config.tickets, host_threads or trace_events"
-                  : "no memory for the runtime; lower config.tickets, host_threads or "
-                    "trace_events, or raise the limit of address space (ulimit -v)");
+  char text[256];
+  std::snprintf(text, sizeof text,
+                "no memory for the runtime; lower config.tickets, host_threads or trace_events%s",
+                raise_memory_limit(find_memory_limit()));
+  throw error(status::out_of_memory, -1, text);
 }
 
 }  // namespace lev::detail

@@ -175,7 +175,7 @@ memory_limit find_memory_limit(const char* root) noexcept {
   if (is_limited(RLIMIT_DATA)) return memory_limit::data;
   constexpr std::uint64_t near = 64;  // a failed step has given some back
   const std::uint64_t maps_max = number_in(root, "/proc/sys/vm/max_map_count");
-  if (maps_max != 0 && count_lines(root, "/proc/self/maps") + near >= maps_max)
+  if (maps_max != 0 && count_lines(root, "/proc/thread-self/maps") + near >= maps_max)
     return memory_limit::mappings;
   constexpr std::uint64_t never_overcommits = 2;
   if (number_in(root, "/proc/sys/vm/overcommit_memory") == never_overcommits)
@@ -233,9 +233,6 @@ no_write_signals::~no_write_signals() {
   errno = code;
 }
 
-namespace {
-
-// What to do about ENOMEM, behind what else would help.
 const char* raise_memory_limit(memory_limit found) noexcept {
   switch (found) {
     case memory_limit::address_space:
@@ -252,8 +249,6 @@ const char* raise_memory_limit(memory_limit found) noexcept {
   return "; free some";
 }
 
-}  // namespace
-
 const char* next_step(int code) noexcept {
   switch (code) {
     case EINVAL:
@@ -267,9 +262,6 @@ const char* next_step(int code) noexcept {
     case EAGAIN:
       return "; ask for fewer workers (config.workers) or raise that on processes (ulimit -u)";
     case ENOMEM:
-      if (has_left_its_namespace())
-        return "; after unshare(CLONE_NEWPID) no process can be started any more when the first "
-               "one has ended";
       switch (const memory_limit found = find_memory_limit()) {
         case memory_limit::address_space:
           return "; lower config.local_store_bytes or workers, or raise the limit on address space "
@@ -278,6 +270,9 @@ const char* next_step(int code) noexcept {
           return "; lower config.local_store_bytes or workers, or raise the limit on data "
                  "(ulimit -d)";
         case memory_limit::not_seen:
+          if (has_left_its_namespace())
+            return "; after unshare(CLONE_NEWPID) no process can be started any more when the "
+                   "first one has ended";
           return "; lower config.local_store_bytes or workers";
         default:
           return raise_memory_limit(found);

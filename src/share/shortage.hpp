@@ -22,6 +22,8 @@ memory_left find_memory_left(const char* root = "") noexcept;
 // in a control group.
 enum class memory_limit { not_seen, address_space, data, mappings, promises };
 memory_limit find_memory_limit(const char* root = "") noexcept;
+// What to do about that, behind what else would help.
+const char* raise_memory_limit(memory_limit found) noexcept;
 
 // While it lives, a write of this thread that fails returns an error where the kernel would
 // otherwise end the program by a signal. A file that would grow beyond the limit on file size

@@ -99,11 +99,11 @@ TEST(memory_limit, is_one_that_the_process_is_under) {
   EXPECT_EQ(c.limit(), memory_limit::not_seen);
   c.put("/proc/sys/vm/overcommit_memory", "1\n");
   c.put("/proc/sys/vm/max_map_count", "65530\n");
-  c.put("/proc/self/maps", std::string(60000, '\n'));
+  c.put("/proc/thread-self/maps", std::string(60000, '\n'));
   EXPECT_EQ(c.limit(), memory_limit::not_seen);
   c.put("/proc/sys/vm/overcommit_memory", "2\n");
   EXPECT_EQ(c.limit(), memory_limit::promises);
-  c.put("/proc/self/maps", std::string(65530, '\n'));
+  c.put("/proc/thread-self/maps", std::string(65530, '\n'));
   EXPECT_EQ(c.limit(), memory_limit::mappings);
   const limited data(RLIMIT_DATA);
   EXPECT_EQ(c.limit(), memory_limit::data);
