@@ -89,8 +89,8 @@ void zygote_process::start_own(std::uint32_t m, const order& o, int file) {
   if (pidfd >= 0) l = {o.lane_begin, true, r.pid};
   report_to(m, r, pidfd, fault_at("zygote.tell_started"));
   fault_at("zygote.told_started");
-  // One that is confined may not do so itself, and others do when they are ordered to work.
-  if (pidfd >= 0) setpgid(r.pid, r.pid);
+  // A confined worker may not leave the group itself. Others do when they are ordered to work.
+  if (pidfd >= 0 && it.about.level == lev::isolation::confined) setpgid(r.pid, r.pid);
   close_file(&pidfd);
 }
 
