@@ -23,7 +23,7 @@ namespace {
 // A number that no file of the program gets by itself: one that closes files that are not its own,
 // and opens others, would have those written to. Where the limit on files allows one.
 int out_of_the_way(int file) noexcept {
-  constexpr int first = 640;  // as share/zone.cpp: of the 1,024 that are the usual limit
+  constexpr int first = 640;  // as share/own_files.cpp: of the 1,024 that are the usual limit
   const int moved = file < 0 ? -1 : fcntl(file, F_DUPFD_CLOEXEC, first);
   if (moved < 0) return file;
   close(file);

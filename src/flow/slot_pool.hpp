@@ -91,7 +91,7 @@ class slot_pool {
   }
   void drop_exceptions() noexcept {
     const std::uint64_t parts = with_exceptions_.load(memory_order_relaxed);
-    for (std::uint32_t i = 0; i < count_; ++i) {
+    for (std::uint32_t i = 0; parts != 0 && i < count_; ++i) {
       if ((parts >> part_of(i) & 1) == 0) continue;
       const std::exception_ptr of_task = std::exchange(extra(i).exception, nullptr);
     }

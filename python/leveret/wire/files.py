@@ -17,7 +17,7 @@ from fcntl import F_DUPFD_CLOEXEC, fcntl
 from os import MFD_ALLOW_SEALING, MFD_CLOEXEC, close, fstat, memfd_create, write
 from typing import Callable, TypeVar
 
-_FIRST = 640  # as share/zone.cpp: of the 1,024 that are the usual limit
+_FIRST = 640  # as share/own_files.cpp: of the 1,024 that are the usual limit
 _NUMBERS = 256
 _count = itertools.count()
 # F_ADD_SEALS, F_GET_SEALS and F_SEAL_..., which Python's fcntl has where its C library has them.
