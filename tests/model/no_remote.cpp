@@ -21,6 +21,12 @@ bool is_shortage(int) noexcept {
 const char* next_step(int) noexcept {
   std::abort();
 }
+memory_limit find_memory_limit(const char*) noexcept {
+  std::abort();
+}
+const char* raise_memory_limit(memory_limit) noexcept {
+  std::abort();
+}
 
 void pay_switch(contexts&) noexcept {
   std::abort();
