@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import concurrent.futures as cf
+import contextlib
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Callable
 
@@ -97,57 +99,50 @@ def test_a_callback_may_take_the_lock_of_shutdown(tmp_path: Path) -> None:
     assert futures[-1].cancelled()
 
 
-def test_a_callback_that_waits_holds_up_no_result(pool: ProcessExecutor, tmp_path: Path) -> None:
+@contextlib.contextmanager
+def waiting_callback(pool: ProcessExecutor, folder: Path) -> Iterator[None]:
+    """A callback of a call that has ended waits."""
     release = threading.Event()
     inside = threading.Event()
-    until = tmp_path / "until"
 
     def done(_: Any) -> None:
         inside.set()
         assert release.wait(60)
 
-    pool.submit(hold, tmp_path / "begun", until).add_done_callback(done)
-    until.touch()
+    called = pool.submit(hold, folder / "begun", folder / "before")
+    called.add_done_callback(done)
+    (folder / "before").touch()
     try:
         assert inside.wait(60)
-        assert [pool.submit(abs, -i).result(60) for i in range(100)] == list(range(100))
-        assert list(pool.map(abs, range(-1000, 0))) == list(range(1000, 0, -1))
+        yield
     finally:
         release.set()
+
+
+def test_a_callback_that_waits_holds_up_no_result(pool: ProcessExecutor, tmp_path: Path) -> None:
+    with waiting_callback(pool, tmp_path):
+        assert [pool.submit(abs, -i).result(60) for i in range(100)] == list(range(100))
+        assert list(pool.map(abs, range(-1000, 0))) == list(range(1000, 0, -1))
 
 
 def test_nor_that_of_a_thread_that_waits_longer_than_another(
     pool: ProcessExecutor, tmp_path: Path
 ) -> None:
-    release = threading.Event()
-    inside = threading.Event()
-    until = tmp_path / "until"
-
-    def done(_: Any) -> None:
-        inside.set()
-        assert release.wait(60)
-
     def give_up() -> None:
         with pytest.raises(cf.TimeoutError):
             future.result(0.5)
 
-    called = pool.submit(hold, tmp_path / "begun", tmp_path / "before")
-    called.add_done_callback(done)
-    (tmp_path / "before").touch()
-    try:
-        assert inside.wait(60)
-        future = pool.submit(hold, tmp_path / "begun", until)
+    with waiting_callback(pool, tmp_path):
+        future = pool.submit(hold, tmp_path / "begun", tmp_path / "until")
         results: list[Any] = []
         first = threading.Thread(target=give_up)
         second = threading.Thread(target=lambda: results.append(future.exception()))
         first.start()
         second.start()  # mostly while the first one waits
         first.join()
-        until.touch()
+        (tmp_path / "until").touch()
         second.join(30)
         assert results == [None]
-    finally:
-        release.set()
 
 
 def test_shutdown_waits_for_callbacks() -> None:
